@@ -1,0 +1,1 @@
+"""Configurations that run as they stand."""

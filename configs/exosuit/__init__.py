@@ -1,0 +1,1 @@
+"""The demo: its model, its recording and the scripts that made both."""

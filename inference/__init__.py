@@ -1,0 +1,1 @@
+"""The engine: models in, numbers out; no sockets, no clocks."""

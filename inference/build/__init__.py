@@ -1,0 +1,1 @@
+"""From kernels to images of machine code (build time only)."""

@@ -1,0 +1,1 @@
+"""Imported models: the graph, its importers and its passes."""

@@ -1,0 +1,1 @@
+"""Kernels, one family a file, written once for every instruction set (build time only)."""

@@ -1,0 +1,1 @@
+"""SIMD vectors as numba values (build time only)."""

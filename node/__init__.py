@@ -1,0 +1,1 @@
+"""The shell: processes, sockets, clocks, files and the command line."""

@@ -1,0 +1,1 @@
+"""One TOML file tells the whole node: its schema, its reading and its checking."""

@@ -1,0 +1,1 @@
+"""Frames, windows and the health of sensor streams; no sockets, no clocks."""
