@@ -1,1 +1,1 @@
-"""The demo: its model, its recording and the scripts that made both."""
+"""The exosuit demo's model and recording: how they are made, and the files themselves."""
