@@ -93,7 +93,7 @@ class Tensor:
         return f"{self.name}: {self.dtype}[{','.join(map(str, self.shape))}]{quant}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Node:
     """One operation. `inputs` and `outputs` are names of tensors; which ops there are is in `ops.py`."""
 
