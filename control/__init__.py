@@ -1,1 +1,1 @@
-"""Decisions to commands: policies, limits, staleness and the e-stop; plain Python floats, time is a parameter."""
+"""Decisions to commands: policies, limits, lifetimes and the e-stop; plain Python, time is a parameter."""

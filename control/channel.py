@@ -1,81 +1,172 @@
 """One channel: decisions in, commands out, under limits and two lifetimes."""
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Literal
 
-from reflexarc.control.command import Command
+from reflexarc.control.command import DEGRADED, ESTOP, NO_SOURCE, NORMAL, SAFE, Command, State
 from reflexarc.control.decision import Decision
-from reflexarc.control.limiter import Limits
-from reflexarc.control.source import Source
-
-Rule = Literal["ramp", "jump"]
-
-
-@dataclass(frozen=True, slots=True)
-class ValueSpec:
-    """One value of a channel: where it comes from, its limits and the value that is safe."""
-
-    name: str
-    limits: Limits
-    safe: float
-    source: Source
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelSpec:
-    """A channel's section of the configuration, times in ns (but `ttl_ms`, which goes on the wire as it is)."""
-
-    name: str
-    pipeline: str
-    period_ns: int
-    gap_ns: int  # the shortest time between two commands: 1 / max_rate_hz
-    max_age_ns: int
-    ttl_ms: int
-    stale: Rule
-    estop: Rule
-    stall_ns: int
-    values: tuple[ValueSpec, ...]
+from reflexarc.control.intake import Intake
+from reflexarc.control.limiter import Limiter
+from reflexarc.control.schedule import Schedule
+from reflexarc.control.spec import ChannelSpec
 
 
 class Channel:
-    """See CONTROL.md; the public names are those of this skeleton."""
+    """Follows its pipeline's decisions while they live, and is safe otherwise; times are monotonic ns.
+
+    It starts at safe. A decision lives from its `received` for `max_age_ns`. With none alive the state is
+    SAFE and the values ramp or jump to safe, as `stale` says; a latched stop is ESTOP and does as `estop`
+    says; a shutdown ramps. NORMAL, DEGRADED and every ramp are within slew and jerk.
+    """
+
+    __slots__ = (
+        "_ends",
+        "_intake",
+        "_limiters",
+        "_safe",
+        "_schedule",
+        "_seq",
+        "_session",
+        "_stop",
+        "done",
+        "last",
+        "spec",
+    )
 
     def __init__(self, spec: ChannelSpec, session: int, now: int) -> None:
         self.spec = spec
-        self.counts: Counter[str] = Counter()
         self.last: Command | None = None
+        """The last command made."""
+        self.done = False
+        """Whether the last command said `shutdown` with all values at safe: no other need follow."""
+        self._session = session
+        self._seq = 0
+        self._safe = [value.safe for value in spec.values]
+        self._limiters = [
+            Limiter(value.limits, value.safe, now, spec.period_ns + spec.stall_ns) for value in spec.values
+        ]
+        self._intake = Intake(spec, now)
+        self._schedule = Schedule(spec.period_ns, spec.gap_ns, now)
+        self._stop = ""
+        self._ends: int | None = None
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many decisions were taken ("taken"), or refused (the word of the refusal)."""
+        return self._intake.counts
 
     @property
     def deadline(self) -> int:
-        """When the next command is due (monotonic ns)."""
-        raise NotImplementedError
+        """When the next command is due; a time in the past is at once.
+
+        Every period; with a decision as soon as the rate allows; at once, whatever the rate, when a stop
+        comes or goes, when the decision that acts dies, and when a shutdown begins or runs out.
+        """
+        due = self._schedule.deadline
+        if self._acts:
+            due = min(due, self._intake.expires)
+        if self._ends is not None and not self.done:
+            due = min(due, self._ends)
+        return due
 
     def accept(self, decision: Decision, now: int) -> str:
-        """Take a decision; gives "" or the word of its refusal."""
-        raise NotImplementedError
+        """Take a decision of its pipeline; gives "", or the word of its refusal.
 
-    def step(self, now: int, t: int) -> Command:
-        """Make the next command."""
-        raise NotImplementedError
+        Out of order: session, epoch, seq. Out of time: old (not after the barrier), future, stale. Without a
+        usable answer: unavailable, nonfinite, label, value; then the state is DEGRADED while the last good
+        decision lives.
+        """
+        word = self._intake.accept(decision, now)
+        if word in ("", self._intake.trouble):
+            self._schedule.hasten()
+        return word
 
     def stop(self, words: str) -> None:
-        """Be stopped for the reason given; "" ends it (call `discard_before` too)."""
-        raise NotImplementedError
+        """Be stopped for the reasons given, until told ""; then call `discard_before`."""
+        self._stop = words
+        self._schedule.rush()
 
     def discard_before(self, now: int) -> None:
-        """Let no decision received at or before `now` act, the one that acts now included."""
-        raise NotImplementedError
+        """Let no decision received at or before `now` act, the present one included."""
+        self._intake.discard_before(now)
+        if self._acts and self._intake.decision is None:
+            self._schedule.rush()
 
     def shutdown(self, deadline: int) -> None:
-        """Ramp to safe from now on, and jump there at the deadline."""
-        raise NotImplementedError
-
-    @property
-    def done(self) -> bool:
-        """Whether the last command of a shutdown, at safe, has been made."""
-        raise NotImplementedError
+        """Ramp to safe from now on, and jump there at the deadline; step until `done`."""
+        self._ends = deadline
+        self._schedule.rush()
 
     def adopt(self, old: "Channel") -> None:
-        """Go on where the channel that this one replaces stood."""
-        raise NotImplementedError
+        """Go on where the channel that this one replaces stood, so that a new configuration is no step.
+
+        Outputs and velocities by the names of the values, as far as the new limits allow; the sequence
+        number, the stop; the decision that acts, read anew, where the pipeline is the same.
+        """
+        before = {value.name: limiter for value, limiter in zip(old.spec.values, old._limiters, strict=True)}
+        for value, limiter in zip(self.spec.values, self._limiters, strict=True):
+            if value.name in before:
+                limiter.adopt(before[value.name])
+        if old.spec.pipeline == self.spec.pipeline:
+            self._intake.adopt(old._intake)
+        self._schedule.adopt(old._schedule)
+        self._seq = old._seq
+        self._stop = old._stop
+
+    def step(self, now: int, t: int) -> Command:
+        """Make the next command, stamped `t` (UNIX ns)."""
+        state, reason = self._judge(now)
+        self._move(state, now)
+        decision = self._intake.decision if state in (NORMAL, DEGRADED) else None
+        command = Command(
+            channel=self.spec.name,
+            session=self._session,
+            seq=self._seq,
+            t=t,
+            source_t=decision.source_t if decision else 0,
+            source_seq=decision.source_seq if decision else NO_SOURCE,
+            ttl_ms=self.spec.ttl_ms,
+            state=state,
+            reason=reason,
+            values={
+                value.name: limiter.value
+                for value, limiter in zip(self.spec.values, self._limiters, strict=True)
+            },
+        )
+        self._seq += 1
+        self._schedule.sent(now)
+        self.last = command
+        return command
+
+    @property
+    def _acts(self) -> bool:
+        return self.last is not None and self.last.state in (NORMAL, DEGRADED)
+
+    def _judge(self, now: int) -> tuple[State, str]:
+        if self._stop:
+            return ESTOP, self._stop if self._ends is None else f"{self._stop},shutdown"
+        if self._ends is not None:
+            return SAFE, "shutdown"
+        intake = self._intake
+        if intake.lives(now):
+            return (DEGRADED, intake.trouble) if intake.trouble else (NORMAL, "")
+        word = "stale" if intake.decision else "waiting"
+        return SAFE, f"{word},{intake.trouble}" if intake.trouble else word
+
+    def _move(self, state: State, now: int) -> None:
+        targets = self._safe if state in (SAFE, ESTOP) else self._intake.targets
+        jump = self._jumps(state, now)
+        for limiter, target in zip(self._limiters, targets, strict=True):
+            if jump:
+                limiter.jump(target, now)
+            else:
+                limiter.step(target, now)
+        self.done = self._ends is not None and all(
+            limiter.value == safe for limiter, safe in zip(self._limiters, self._safe, strict=True)
+        )
+
+    def _jumps(self, state: State, now: int) -> bool:
+        if self._ends is not None and now >= self._ends:
+            return True
+        if state == ESTOP:
+            return self.spec.estop == "jump"
+        return state == SAFE and self._ends is None and self.spec.stale == "jump"

@@ -25,8 +25,9 @@ NO_SOURCE: Final = -1
 class Command:
     """One command of one channel; the values are always finite and within their bounds.
 
-    `t` is UNIX ns; `source_t` and `source_seq` are those of the newest sample behind it. The actuator obeys it for
-    `ttl_ms` from its receipt. `reason` is comma-joined words, empty in NORMAL. `seq` rises by one within a session.
+    `t` is UNIX ns; `source_t` and `source_seq` are those of the newest sample behind it. The actuator obeys
+    it for `ttl_ms` from its receipt. `reason` is comma-joined words, empty in NORMAL. `seq` rises by one
+    within a session.
     """
 
     channel: str
@@ -41,7 +42,7 @@ class Command:
     values: Mapping[str, float]
 
     def to_map(self) -> dict[str, int | float | str]:
-        """Make the map of the topic control/CHANNEL; the channel's name is in the topic, not in the map."""
+        """Make the map of the topic control/CHANNEL; the channel's name is in the topic alone."""
         plain: dict[str, int | float | str] = {
             "session": self.session,
             "seq": self.seq,

@@ -8,7 +8,7 @@ UNDECIDED: Final = "undecided"
 """Label of an answer that is not sure yet: the model ran, no class is certain enough."""
 
 UNAVAILABLE: Final = "unavailable"
-"""Label of no answer: the window was incomplete, or the model gave none. Never the same as "nothing detected"."""
+"""Label of no answer: an incomplete window, or a model that gave none; not the same as "nothing detected"."""
 
 VALUE_PREFIX: Final = "value."
 _INTEGERS: Final = ("session", "seq", "t", "source_t", "source_seq", "received", "epoch")
@@ -18,8 +18,8 @@ _INTEGERS: Final = ("session", "seq", "t", "source_t", "source_seq", "received",
 class Decision:
     """One answer of one pipeline.
 
-    `t` and `source_t` (stamp of the newest sample used) are UNIX ns; `received` is CLOCK_MONOTONIC ns, the receipt of
-    the newest input less the time it had waited in buffers, and is what the gate counts the decision's age from.
+    `t` and `source_t` (stamp of the newest sample used) are UNIX ns; `received` is CLOCK_MONOTONIC ns, the
+    receipt of the newest input less the time it had waited in buffers: the gate counts the age from it.
     `session` is the worker's random number, `epoch` counts its fresh starts after a standstill.
     """
 
@@ -37,7 +37,7 @@ class Decision:
     values: Mapping[str, float]
 
     def to_map(self) -> dict[str, int | float | str | bool]:
-        """Make the map of the topic decision/PIPELINE; the pipeline's name is in the topic, not in the map."""
+        """Make the map of the topic decision/PIPELINE; the pipeline's name is in the topic alone."""
         plain: dict[str, int | float | str | bool] = {name: getattr(self, name) for name in _INTEGERS}
         plain["label"] = self.label
         plain["confidence"] = self.confidence
@@ -50,8 +50,8 @@ class Decision:
     def from_map(cls, pipeline: str, plain: Mapping[object, object]) -> "Decision":
         """Read the map of the topic decision/PIPELINE; keys it does not know are left alone.
 
-        Raises ValueError naming the key for one that is missing, of another type, or no float (an integer above 1e308).
-        NaN and infinities pass: `Channel.accept` refuses and counts them.
+        Raises ValueError naming the key that is missing, of another type, or no float (an integer above
+        1e308). NaN and infinities pass: `Channel.accept` refuses and counts them.
         """
         label, available = plain.get("label"), plain.get("available")
         if not isinstance(label, str):

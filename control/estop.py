@@ -1,51 +1,139 @@
 """The emergency stop: a latch that only a reset with the stop's own id opens."""
 
+import re
 from collections import Counter
+from collections.abc import Mapping
+from typing import Final, TypeGuard
+
+ASSERT_NS: Final = 300_000_000
+"""How long a stop counts as asserted after its last message, where no heartbeat is set."""
+
+MAX_IDS: Final = 16
+MAX_LENGTH: Final = 64
+
+HEARTBEAT: Final = "heartbeat"
+"""Id that silence latches."""
+UNNAMED: Final = "unnamed"
+"""Id of a stop that came without one, or with one that is no string of at most 64 characters."""
+MORE: Final = "more"
+"""Id of every stop beyond the first 16."""
+CORRUPT: Final = "corrupt"
+"""Id latched by a saved state that cannot be read."""
 
 
 class EStop:
-    """Latched stops by id.
+    """Latched stops by id; times are monotonic ns.
 
-    A map {stop: true, id, reason} latches at once. {stop: false, id} resets that id, provided no stop is asserted: none
-    was sent within the last heartbeat (300 ms where none is set), and the line is not silent. {stop: false} without an
-    id is a heartbeat and nothing more. With `heartbeat_ns` set, a silence longer than it latches the id `heartbeat`;
-    the start counts as the first sign of life.
+    A map {stop: true, id, reason} latches at once. {stop: false, id} resets that id, provided no stop is
+    asserted: none was sent within the last heartbeat (300 ms where none is set), and the line is not silent.
+    {stop: false} without an id is a heartbeat and nothing more. With `heartbeat_ns` set, silence for so long
+    latches the id `heartbeat`; the start counts as a sign of life, a reset does not.
     """
 
+    __slots__ = ("_asserted", "_beat", "_heartbeat_ns", "_latched", "counts", "revision", "words")
+
     def __init__(self, now: int, heartbeat_ns: int = 0) -> None:
+        self._heartbeat_ns = heartbeat_ns
+        self._beat = now
+        self._asserted: int | None = None
+        self._latched: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
-        self.revision = 0  # rises with every change of what is latched: write `to_map()` to the file then
-        raise NotImplementedError
+        self.revision = 0
+        """Rises with every change of what is latched: time to save `to_map()`."""
+        self.words = ""
+        """The reason of an ESTOP, as in "estop:button,estop:heartbeat"; empty while nothing is latched."""
 
     @property
-    def words(self) -> str:
-        """The reason of an ESTOP, as in "estop:button,estop:heartbeat"; empty while nothing is latched."""
-        raise NotImplementedError
+    def latched(self) -> Mapping[str, str]:
+        """The reason of each latched id, in the order of latching."""
+        return self._latched
 
     @property
     def deadline(self) -> int | None:
-        """When silence will latch (monotonic ns), or None."""
-        raise NotImplementedError
+        """When silence will latch, or None where it will not."""
+        if not self._heartbeat_ns or HEARTBEAT in self._latched:
+            return None
+        return self._beat + self._heartbeat_ns
 
     def message(self, plain: object, now: int) -> str:
-        """Take a decoded message; gives what it was: stop, reset, refused, heartbeat, malformed (counted in `counts`).
+        """Take a decoded message; gives what it was, which `counts` counts.
 
-        Fails safe: a map whose `stop` is true in any sense stops, whatever its id.
+        The words: stop, reset, refused (a reset that may not be), heartbeat, malformed. Fails safe: a map
+        whose `stop` is true in any sense stops, whatever its id; one that is malformed as well is counted
+        under both.
         """
-        raise NotImplementedError
+        word = self._take(plain, now) if isinstance(plain, Mapping) else "malformed"
+        self.counts[word] += 1
+        return word
 
     def tick(self, now: int) -> None:
-        """Latch `heartbeat` if the line has been silent for too long; call it after the messages of `now`."""
-        raise NotImplementedError
+        """Latch where the line has been silent for too long; call it after the messages of `now`."""
+        if self._silent(now):
+            self._latch(HEARTBEAT, "")
 
-    def to_map(self) -> dict[str, object]:
+    def to_map(self) -> dict[str, dict[str, str]]:
         """Give what must outlive a restart, as plain maps and strings."""
-        raise NotImplementedError
+        return {"latched": dict(self._latched)}
 
     def restore(self, plain: object, now: int) -> None:
         """Take over what `to_map` gave before a restart; anything else latches the id `corrupt`."""
-        raise NotImplementedError
+        latched = plain.get("latched") if isinstance(plain, Mapping) else None
+        if not isinstance(latched, Mapping) or not all(map(_is_id, latched)):
+            latched = {CORRUPT: ""}
+        for ident, reason in latched.items():
+            self._latch(ident, reason)
+            self._asserted = now
 
     def adopt(self, old: "EStop") -> None:
-        """Take over the latch of the e-stop this one replaces (a new configuration)."""
-        raise NotImplementedError
+        """Take over the state of the e-stop that this one replaces (a new configuration)."""
+        self._latched = old._latched
+        self._asserted = old._asserted
+        self.counts = old.counts
+        self.revision = old.revision
+        self.words = old.words
+        if old._heartbeat_ns:
+            self._beat = old._beat
+
+    def _take(self, plain: Mapping[object, object], now: int) -> str:
+        stop, ident = plain.get("stop"), plain.get("id", "")
+        if stop:
+            self._beat = self._asserted = now
+            if stop is not True or not _is_id(ident):
+                self.counts["malformed"] += 1
+            self._latch(ident if _is_id(ident) else UNNAMED, plain.get("reason"))
+            return "stop"
+        if stop is not False:
+            return "malformed"
+        if ident == "":
+            self._beat = now
+            return "heartbeat"
+        return self._reset(ident, now) if _is_id(ident) else "malformed"
+
+    def _reset(self, ident: str, now: int) -> str:
+        if ident not in self._latched or self._is_asserted(now):
+            return "refused"
+        del self._latched[ident]
+        self._changed()
+        return "reset"
+
+    def _latch(self, ident: str, reason: object) -> None:
+        if len(self._latched) >= MAX_IDS and ident not in self._latched:
+            ident = MORE
+        if ident not in self._latched:
+            self._latched[ident] = reason[:MAX_LENGTH] if isinstance(reason, str) else ""
+            self._changed()
+
+    def _changed(self) -> None:
+        self.revision += 1
+        self.words = ",".join("estop:" + re.sub(r"[^A-Za-z0-9_.-]", "_", ident) for ident in self._latched)
+
+    def _silent(self, now: int) -> bool:
+        return bool(self._heartbeat_ns) and now - self._beat >= self._heartbeat_ns
+
+    def _is_asserted(self, now: int) -> bool:
+        window = self._heartbeat_ns or ASSERT_NS
+        return self._silent(now) or (self._asserted is not None and now - self._asserted < window)
+
+
+def _is_id(ident: object) -> TypeGuard[str]:
+    return isinstance(ident, str) and 0 < len(ident) <= MAX_LENGTH

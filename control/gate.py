@@ -2,61 +2,96 @@
 
 from collections.abc import Collection, Iterable
 
-from reflexarc.control.channel import Channel, ChannelSpec
+from reflexarc.control.channel import Channel
 from reflexarc.control.command import Command
 from reflexarc.control.decision import Decision
 from reflexarc.control.estop import EStop
+from reflexarc.control.spec import ChannelSpec
 
 
 class Gate:
-    """Everything between decisions and commands; the shell brings messages and time, and sends what `step` gives.
+    """Everything between decisions and commands; the shell brings messages and time, and sends commands.
 
-    Each turn of the shell's loop: read `now` (monotonic ns) and `t` (UNIX ns), hand in every e-stop message, then every
-    decision, then publish what `step` gives and wait until `next_deadline`. It writes `estop.to_map()` to its file
-    whenever `estop.revision` has changed.
+    Each turn of the shell's loop: read `now` (monotonic ns) and `t` (UNIX ns); hand in every e-stop message,
+    then every decision; send what `step` gives; save `estop.to_map()` if `estop.revision` has changed; wait
+    until `next_deadline`. It starts with nothing received before `now` allowed to act.
     """
+
+    __slots__ = ("_words", "channels", "estop")
 
     def __init__(
         self, specs: Iterable[ChannelSpec], session: int, now: int, estop: EStop | None = None
     ) -> None:
         self.estop = estop or EStop(now)
-        self.channels: dict[str, Channel] = {spec.name: Channel(spec, session, now) for spec in specs}
+        self.channels = {spec.name: Channel(spec, session, now) for spec in specs}
+        self._words = ""
 
     def accept(self, decision: Decision, now: int) -> str:
-        """Hand a decision to the channels of its pipeline; gives "" if one took it, else the word of a refusal.
+        """Hand a decision to its pipeline's channels; gives "" if one took it, else a word of refusal.
 
-        The word is `pipeline` where no channel follows that pipeline. Each channel counts for itself in `counts`.
+        The word is `pipeline` where no channel follows that pipeline. Each channel counts for itself in
+        `counts`.
         """
-        raise NotImplementedError
+        words = {
+            channel.accept(decision, now)
+            for channel in self.channels.values()
+            if channel.spec.pipeline == decision.pipeline
+        }
+        return min(words, default="pipeline")
 
     def message(self, plain: object, now: int) -> str:
         """Hand in a decoded e-stop message; gives what it was (see `EStop.message`)."""
-        raise NotImplementedError
+        word = self.estop.message(plain, now)
+        self._heed(now)
+        return word
 
     def step(self, now: int, t: int) -> list[Command]:
         """Make every command that is due, in the order of the configuration; `t` is their stamp (UNIX ns)."""
-        raise NotImplementedError
+        self.estop.tick(now)
+        self._heed(now)
+        return [channel.step(now, t) for channel in self.channels.values() if channel.deadline <= now]
 
-    def next_deadline(self) -> int:
-        """When `step` must be called next, if nothing arrives before (monotonic ns; may be in the past: at once)."""
-        raise NotImplementedError
+    def next_deadline(self) -> int | None:
+        """When `step` is due if nothing arrives before; a time in the past is at once, None is never."""
+        dues = [channel.deadline for channel in self.channels.values()]
+        silence = self.estop.deadline
+        if silence is not None:
+            dues.append(silence)
+        return min(dues, default=None)
 
     def discard_before(self, now: int, pipelines: Collection[str] | None = None) -> None:
-        """Let no decision received at or before `now` act: all of them, or those of the pipelines given.
+        """Let no decision received at or before `now` act: of any pipeline, or of those given.
 
-        For the gate's own standstill, and for a worker's start, restart or new epoch.
+        For a standstill of the gate itself, and for a worker's start, restart or new epoch.
         """
-        raise NotImplementedError
+        for channel in self.channels.values():
+            if pipelines is None or channel.spec.pipeline in pipelines:
+                channel.discard_before(now)
 
     def shutdown(self, now: int, limit_ns: int) -> None:
-        """Begin the end: every channel ramps to safe, and jumps there when `limit_ns` have passed. Step until `done`."""
-        raise NotImplementedError
+        """Begin the end: every channel ramps to safe and, `limit_ns` from now, jumps; step until `done`."""
+        for channel in self.channels.values():
+            channel.shutdown(now + limit_ns)
 
     @property
     def done(self) -> bool:
-        """Whether every channel has made its last command: at safe, reason `shutdown`."""
-        raise NotImplementedError
+        """Whether every channel has made its last command: at safe, with the reason `shutdown`."""
+        return all(channel.done for channel in self.channels.values())
 
     def adopt(self, old: "Gate") -> None:
-        """Go on where the gate of the old configuration stood: e-stop, outputs and velocities, sequence numbers."""
-        raise NotImplementedError
+        """Go on where the gate before stood: e-stop, outputs and velocities, sequence numbers."""
+        self.estop.adopt(old.estop)
+        self._words = old._words
+        for name, channel in self.channels.items():
+            if name in old.channels:
+                channel.adopt(old.channels[name])
+
+    def _heed(self, now: int) -> None:
+        words = self.estop.words
+        if words == self._words:
+            return
+        if not words:
+            self.discard_before(now)
+        self._words = words
+        for channel in self.channels.values():
+            channel.stop(words)

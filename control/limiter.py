@@ -1,14 +1,15 @@
 """Bounds, slew and jerk of one value.
 
-The law. Let e be the way to the target, J the jerk limit (change of the velocity a second), dt the time since the last
-step. A move of v * dt that is followed by braking at J comes to rest at or before the target, whatever the lengths of
-the later steps, exactly when
+The law. Let e be the way to the target, J the jerk limit (change of the velocity a second), dt the time since
+the last step. A move of v * dt, followed by braking at J, comes to rest at the target or before it, whatever
+the lengths of the later steps, when
 
-    v * dt + v^2 / (2 J) <= e   that is   v <= 2 e / (dt + sqrt(dt^2 + 2 e / J))
+    v * dt + v^2 / (2 J) <= e    that is    v <= 2 e / (dt + sqrt(dt^2 + 2 e / J))
 
-since the steps of a braking v, v - J dt1, v - J (dt1 + dt2)... are a lower sum of the triangle v^2 / (2 J). The same holds
-for the way to a bound; and if it held before a step, then v - J dt holds it after, so there is always a way to obey. A
-target set nearer than the braking way is passed, at full braking; a bound never is. With J infinite the law is v = e / dt.
+for the moves of a braking at v - J dt1, v - J (dt1 + dt2), ... are a lower sum of the triangle v^2 / (2 J).
+The same holds for the way to a bound; and where it held before a step, v - J dt keeps it, so there is always
+a way to obey. A target set nearer than the braking way is passed at full braking; a bound is never. With J
+infinite v = e / dt.
 """
 
 import math
@@ -32,48 +33,77 @@ class Limits:
     jerk: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("minimum", "maximum"):
-            if not abs(getattr(self, name)) <= LARGEST:
-                raise ValueError(f"{name}: {getattr(self, name)} is not a number within {LARGEST:g}")
-        if self.minimum > self.maximum:
-            raise ValueError(f"minimum: {self.minimum} is above maximum {self.maximum}")
-        if not (1 / LARGEST <= self.slew <= LARGEST or self.slew == math.inf):
+        if not -LARGEST <= self.minimum <= self.maximum <= LARGEST:
+            raise ValueError(f"bounds: {self.minimum} to {self.maximum} is no range within {LARGEST:g}")
+        if not _is_rate(self.slew):
             raise ValueError(f"slew: {self.slew} must be above 0")
-        if not (1 / LARGEST <= self.jerk <= LARGEST or self.jerk in (0, math.inf)):
+        if not (_is_rate(self.jerk) or self.jerk == 0):
             raise ValueError(f"jerk: {self.jerk} must be above 0, or 0 for none")
-
-    def clamp(self, value: float) -> float:
-        """Bring a number within the bounds; a NaN stays one."""
-        return _clamp(value, self.minimum, self.maximum)
 
 
 class Limiter:
-    """Moves one value towards its targets within its limits; all times are monotonic ns.
+    """Moves one value towards its targets within its limits; times are monotonic ns.
 
-    A step that comes `stall_ns` or more after the last one moves no further than one of `stall_ns` would, and from
-    rest: the output stood still for so long, so the ramp begins again. A step at or before the time of the last one
-    changes nothing.
+    A step that comes more than `stall_ns` after the last one goes no further than `stall_ns` allow, and from
+    rest: the output stood still for so long, so its ramp begins again. A step at or before the time of the
+    last one changes nothing.
     """
 
-    __slots__ = ("_jerk", "_last", "_slew", "_stall_ns", "limits", "value", "velocity")
+    __slots__ = ("_jerk", "_last", "_limits", "_stall_ns", "value", "velocity")
 
     def __init__(self, limits: Limits, value: float, now: int, stall_ns: int) -> None:
-        self.limits = limits
-        self._slew = limits.slew
+        self._limits = limits
         self._jerk = limits.jerk or math.inf
         self._stall_ns = stall_ns
-        self.jump(value, now)
         self._last = now
-
-    def jump(self, value: float, now: int) -> None:
-        raise NotImplementedError
+        self.value: float = value
+        self.velocity = 0.0
+        self.jump(value, now)
 
     def step(self, target: float, now: int) -> float:
-        raise NotImplementedError
+        """Move towards a target, bounds or no bounds; raises ValueError where it is not finite."""
+        if not math.isfinite(target):
+            raise ValueError(f"limiter: target {target} is not finite")
+        elapsed = (now - self._last) * 1e-9
+        if elapsed <= 0:
+            return self.value
+        dt = elapsed
+        if now - self._last > self._stall_ns:
+            dt = self._stall_ns * 1e-9
+            self.velocity = 0.0
+        self._last = now
+        limits = self._limits
+        error = _clamp(target, limits.minimum, limits.maximum) - self.value
+        move = error * (2 * dt / (dt + math.sqrt(dt * dt + 2 * abs(error) / self._jerk)))
+        move = _clamp(move, -limits.slew * dt, limits.slew * dt)
+        change = self._jerk * dt
+        move = _clamp(move, (self.velocity - change) * dt, (self.velocity + change) * dt)
+        self.velocity = move / elapsed
+        self.value = _clamp(self.value + move, limits.minimum, limits.maximum)
+        return self.value
+
+    def jump(self, value: float, now: int) -> float:
+        """Be at a value at once, at rest; the bounds hold. Raises ValueError where it is not finite."""
+        if not math.isfinite(value):
+            raise ValueError(f"limiter: value {value} is not finite")
+        self.value = _clamp(value, self._limits.minimum, self._limits.maximum)
+        self.velocity = 0.0
+        self._last = max(self._last, now)
+        return self.value
 
     def adopt(self, old: "Limiter") -> None:
-        raise NotImplementedError
+        """Go on from where another limiter stood, as far as bounds, slew and braking way allow."""
+        limits = self._limits
+        self._last = old._last
+        self.value = _clamp(old.value, limits.minimum, limits.maximum)
+        room = limits.maximum - self.value if old.velocity > 0 else self.value - limits.minimum
+        fastest = min(limits.slew, math.sqrt(2 * self._jerk * room)) if room else 0.0
+        self.velocity = _clamp(old.velocity, -fastest, fastest)
 
 
-def _clamp(value: float, low: float, high: float) -> float:
-    return low if value < low else high if value > high else value
+def _is_rate(number: float) -> bool:
+    return 1 / LARGEST <= number <= LARGEST or number == math.inf
+
+
+def _clamp(number: float, low: float, high: float) -> float:
+    return low if number < low else high if number > high else number

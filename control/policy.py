@@ -23,16 +23,19 @@ class Verdict(NamedTuple):
 class Classify:
     """Hold a label until another one is sure.
 
-    Each update names a candidate: the class with the highest mean over the last `smooth` score vectors, or `undecided`
-    where that mean is below `threshold`. A candidate seen `hold` times in a row becomes the label. A label that was not
-    the candidate for `hold` updates in a row, unavailable ones included, is given up for `undecided`.
+    Each update names a candidate: the class with the highest mean over the last `smooth` score vectors, or
+    `undecided` where that mean is below `threshold`. A candidate seen `hold` times in a row becomes the
+    label. A label that was not the candidate for `hold` updates in a row, unavailable ones included, is given
+    up for `undecided`.
     """
 
     __slots__ = ("_candidate", "_hold", "_label", "_labels", "_misses", "_recent", "_run", "_threshold")
 
     def __init__(self, labels: Sequence[str], threshold: float, hold: int = 1, smooth: int = 1) -> None:
-        if not labels:
-            raise ValueError("classify: labels must not be empty")
+        if not labels or len(set(labels)) < len(labels) or not {UNDECIDED, UNAVAILABLE}.isdisjoint(labels):
+            raise ValueError(
+                f"classify: labels {list(labels)} must be some, distinct and other than undecided"
+            )
         for count, name in ((hold, "hold"), (smooth, "smooth")):
             if count < 1:
                 raise ValueError(f"classify: {name} must be at least 1, not {count}")
@@ -53,9 +56,9 @@ class Classify:
         self._misses = 0
 
     def update(self, scores: Sequence[float]) -> Verdict:
-        """Take the scores of one window, one a label, higher is likelier; scores that are not finite are no answer.
+        """Take the scores of one window, one a label, higher is likelier; non-finite scores are no answer.
 
-        Raises ValueError where their number is not that of the labels.
+        Raises ValueError where there are more or fewer scores than labels.
         """
         if len(scores) != len(self._labels):
             raise ValueError(f"classify: {len(scores)} scores for {len(self._labels)} labels")

@@ -26,7 +26,7 @@ class Source(Protocol):
 
 
 class LabelTable:
-    """A value a label; a label that is not in the table takes `otherwise`, or is refused where there is none."""
+    """A value a label; one that is not in the table takes `otherwise`, or is refused where there is none."""
 
     __slots__ = ("_otherwise", "_table")
 
@@ -67,7 +67,7 @@ class NamedValue:
 
 
 def make_source(spec: Mapping[str, float] | str, scale: float = 1.0, offset: float = 0.0) -> Source:
-    """Make the source of a `from`: a table of labels, or "value.NAME"; raises ValueError for anything else."""
+    """Make the source of a `from`: a table of labels, or "value.NAME"; raises ValueError for others."""
     if not isinstance(spec, str):
         return LabelTable(spec, scale, offset)
     name = spec.removeprefix(VALUE_PREFIX)
