@@ -10,6 +10,7 @@ import os
 import platform
 import struct
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Literal
 
 X86 = "x86_64-unknown-linux-gnu"
@@ -139,8 +140,7 @@ def _x86_features() -> frozenset[str]:
 
 def _numpy_features() -> frozenset[str]:
     """What numpy's own test of the CPU tells, which is less than all: VNNI is then not used."""
-    from numpy._core._multiarray_umath import __cpu_features__ as found
-
+    found = vars(import_module("numpy._core._multiarray_umath"))["__cpu_features__"]
     names = {"ssse3": "SSSE3", "sse4.1": "SSE41", "sse4.2": "SSE42", "popcnt": "POPCNT"}
     features = {name for name, theirs in names.items() if found.get(theirs)}
     return frozenset(features | _LEVEL3 if found.get("AVX2") and found.get("FMA3") else features)

@@ -1,1 +1,5 @@
-"""From kernels to images of machine code (build time only)."""
+"""The builder of kernel images: numba's IR, LLVM's object code for any tier, one flat file; not there at run time.
+
+`spawn` starts it (and imports neither numba nor LLVM), `__main__` is the child it starts, `compiler` and `elf` do the
+work.
+"""

@@ -27,7 +27,7 @@ def _atomic_add(b: Any, address: Any, value: Any) -> Any:
 
 def _pause(b: Any) -> None:
     if TIER.arm:
-        call(b, "llvm.aarch64.hint", ir.VoidType(), _I32(1))  # YIELD
+        call(b, "llvm.aarch64.isb", ir.VoidType(), _I32(15))  # unlike YIELD it takes a while
     else:
         call(b, "llvm.x86.sse2.pause", ir.VoidType())
 

@@ -1,7 +1,7 @@
 """exp, tanh and the logistic function, the same polynomials on every tier.
 
-exp is Cephes' expf (argument reduced by a two-part ln 2, degree 5 remainder); tanh is Cephes' tanhf. Errors are below
-3 units in the last place over the whole range, and NaN stays NaN.
+exp is Cephes' expf (argument reduced by a two-part ln 2, degree 5 remainder); tanh is Cephes' tanhf. Errors
+are below 3 units in the last place over the whole range, and NaN stays NaN.
 """
 
 from typing import Any

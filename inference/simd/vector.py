@@ -1,13 +1,13 @@
 """SIMD vectors as numba values, and the way operations on them are defined.
 
-A `Vector` is an LLVM vector of any length: the compiler splits what is wider than a register. An operation is an
-intrinsic made by `define` from two functions: `rule(*argument types)` gives its numba signature (or None where it does
-not apply) and `emit(builder, *LLVM values)` its code.
+A `Vector` is an LLVM vector of any length: the compiler splits what is wider than a register. An operation is
+an intrinsic made by `define` from two functions: `rule(*argument types)` gives its numba signature (or None
+where it does not apply) and `emit(builder, *LLVM values)` its code.
 """
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from llvmlite import ir
 from numba import njit, types
@@ -49,8 +49,12 @@ I16, I8 = Vector("i16", 2 * LANES), Vector("i8", 4 * LANES)
 F32W, I32W = Vector("f32", WIDE), Vector("i32", WIDE)
 
 Emit = Callable[..., Any]
-helper = njit(inline="always")
-"""Decorator of a Python function that kernels call: its body takes the call's place before anything is compiled."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def helper(function: _Function) -> _Function:
+    """Decorator of a Python function that kernels call: its body takes the call's place before compilation."""
+    return cast(_Function, njit(inline="always")(function))
 
 
 def define(rule: Callable[..., Any], emit: Emit) -> Any:

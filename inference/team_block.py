@@ -1,0 +1,25 @@
+"""Words of the block of memory that a team of threads shares, and of the programs it runs; for both sides of the build.
+
+Offsets in bytes, each word 8 bytes (the counters use the lower 4); what threads write has a cache line of its own.
+"""
+
+PROGRAM = 0  # address of the first instruction
+COUNT = 8  # instructions
+THREADS = 16
+SPIN = 24  # turns of a waiting loop before it sleeps
+SYSCALL = 32  # address of libc's syscall
+STOP = 40  # not 0: helpers return at the next epoch
+EPOCH = 128  # changes when a run begins
+EPOCH_SLEEPERS = 136
+ARRIVED = 256  # threads waiting in the barrier
+GENERATION = 384  # changes when a barrier opens
+BARRIER_SLEEPERS = 392
+BLOCK_BYTES = 512
+
+INSTRUCTION_BYTES = 64
+ALONE = 1  # flag in a kernel's address: only thread 0 executes the instruction
+JOIN = 2  # flag: all threads wait for each other after it
+FLAGS = ALONE | JOIN
+
+FUTEX_WAIT = 128  # FUTEX_WAIT | FUTEX_PRIVATE_FLAG; Linux, include/uapi/linux/futex.h
+FUTEX_WAKE = 129
