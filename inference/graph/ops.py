@@ -1,9 +1,9 @@
 """Every operation of the graph: what it computes, the types it takes, the shape it gives, the work it is.
 
 This is the one statement of the semantics: the importers produce these operations, the passes rewrite them,
-the kernels and the tests' plain twin compute them. Images are channels-last, [batch, height, width, channels];
-a signal is an image of height 1. Each function below infers the shape of one operation from its inputs and
-states its formula.
+the kernels and the plain twin of the tests compute them. Images are channels-last, [batch, height, width,
+channels]; a signal is an image of height 1. Each function below infers the shape of one operation from its
+inputs and states its formula.
 
 Integer operations follow ONNX Runtime's arithmetic (`session.x64quantprecision` = 1). With s and z a tensor's
 scale and zero point, and all of it float32, each operation rounded by itself (never contracted):
@@ -12,7 +12,7 @@ scale and zero point, and all of it float32, each operation rounded by itself (n
     m = float32(float32(s_x * s_w) / s_y)                      one for each output channel
 
 acc is an int32 sum, exact modulo 2^32. round_half_even saturates what no int32 holds. `qmin` and `qmax` are
-attributes of every integer operation that requantizes: the range of int8, or less where an activation is folded.
+attributes of every integer operation that requantizes: the range of int8, or less for a folded activation.
 
 A float `conv` or `dense` ends in its attribute `activation`: "none", or one of `ACTIVATIONS` with that
 operation's own attributes beside it (`low`, `high`, `alpha`).
