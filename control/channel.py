@@ -100,7 +100,7 @@ class Channel:
         """Go on where the channel that this one replaces stood, so that a new configuration is no step.
 
         Outputs and velocities by the names of the values, as far as the new limits allow; the sequence
-        number, the stop; the decision that acts, read anew, where the pipeline is the same.
+        number; the decision that acts, read anew, where the pipeline is the same.
         """
         before = {value.name: limiter for value, limiter in zip(old.spec.values, old._limiters, strict=True)}
         for value, limiter in zip(self.spec.values, self._limiters, strict=True):
@@ -110,7 +110,6 @@ class Channel:
             self._intake.adopt(old._intake)
         self._schedule.adopt(old._schedule)
         self._seq = old._seq
-        self._stop = old._stop
 
     def step(self, now: int, t: int) -> Command:
         """Make the next command, stamped `t` (UNIX ns)."""

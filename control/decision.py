@@ -47,7 +47,7 @@ class Decision:
         return plain
 
     @classmethod
-    def from_map(cls, pipeline: str, plain: Mapping[object, object]) -> "Decision":
+    def from_map(cls, pipeline: str, plain: Mapping[str, object]) -> "Decision":
         """Read the map of the topic decision/PIPELINE; keys it does not know are left alone.
 
         Raises ValueError naming the key that is missing, of another type, or no float (an integer above

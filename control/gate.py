@@ -81,10 +81,10 @@ class Gate:
     def adopt(self, old: "Gate") -> None:
         """Go on where the gate before stood: e-stop, outputs and velocities, sequence numbers."""
         self.estop.adopt(old.estop)
-        self._words = old._words
         for name, channel in self.channels.items():
             if name in old.channels:
                 channel.adopt(old.channels[name])
+        self._tell(old._words)
 
     def _heed(self, now: int) -> None:
         words = self.estop.words
@@ -92,6 +92,9 @@ class Gate:
             return
         if not words:
             self.discard_before(now)
+        self._tell(words)
+
+    def _tell(self, words: str) -> None:
         self._words = words
         for channel in self.channels.values():
             channel.stop(words)

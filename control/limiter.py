@@ -73,13 +73,14 @@ class Limiter:
             self.velocity = 0.0
         self._last = now
         limits = self._limits
-        error = _clamp(target, limits.minimum, limits.maximum) - self.value
+        goal = _clamp(target, limits.minimum, limits.maximum)
+        error = goal - self.value
         move = error * (2 * dt / (dt + math.sqrt(dt * dt + 2 * abs(error) / self._jerk)))
         move = _clamp(move, -limits.slew * dt, limits.slew * dt)
         change = self._jerk * dt
         move = _clamp(move, (self.velocity - change) * dt, (self.velocity + change) * dt)
         self.velocity = move / elapsed
-        self.value = _clamp(self.value + move, limits.minimum, limits.maximum)
+        self.value = goal if move == error else _clamp(self.value + move, limits.minimum, limits.maximum)
         return self.value
 
     def jump(self, value: float, now: int) -> float:

@@ -82,6 +82,6 @@ class Classify:
         self._misses = 0 if candidate == self._label else self._misses + 1
         self._candidate = candidate
         if self._run >= self._hold and candidate != UNAVAILABLE:
-            self._label = candidate
+            self._label, self._misses = candidate, 0
         elif self._misses >= self._hold:
-            self._label = UNDECIDED
+            self._label, self._misses = UNDECIDED, 0
