@@ -16,7 +16,7 @@ from pathlib import Path
 from reflexarc.inference.isa import TARGET, named
 
 
-def _set_target(tier: str) -> None:
+def set_target(tier: str) -> None:
     """Fix the tier before simd is imported, and numba's options, whatever the environment says."""
     for name in [name for name in os.environ if name.startswith("NUMBA_")]:
         del os.environ[name]
@@ -55,7 +55,7 @@ def main() -> int:
     parser.add_argument("families", nargs="+")
     parser.add_argument("--assembly", action="store_true")
     arguments = parser.parse_args()
-    _set_target(arguments.tier)
+    set_target(arguments.tier)
     failed = 0
     for family in arguments.families:
         try:
