@@ -161,16 +161,10 @@ def _attribute(data: memoryview) -> tuple[str, AttrValue]:
             kind = _int(value)
     if max(len(floats), len(ints)) > MAX_LISTED:
         raise ModelError(f"attribute {name!r}: {max(len(floats), len(ints))} numbers, at most {MAX_LISTED}")
-    lists: dict[int, AttrValue] = {6: tuple(floats), 7: tuple(ints)}
-    if kind == 0:
-        scalar[0] = tuple(floats) or tuple(ints) or None
-        return name, next(iter(scalar.values()))
-    return name, lists[kind] if kind in lists else scalar.get(kind, _default(kind))
-
-
-def _default(kind: int) -> AttrValue:
-    """What a scalar attribute is when its field was left out as zero."""
-    return {1: 0.0, 2: 0, 3: ""}.get(kind)
+    values: dict[int, AttrValue] = {1: 0.0, 2: 0, 3: "", **scalar, 6: tuple(floats), 7: tuple(ints)}
+    if kind == 0:  # files older than the field: whatever is there
+        kind = next(iter(scalar), 6 if floats else 7)
+    return name, values.get(kind)
 
 
 def _tensor(data: memoryview) -> TensorProto:
