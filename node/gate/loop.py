@@ -1,0 +1,213 @@
+"""The gate's loop: e-stop, decisions, commands; around them workers, configuration and service manager.
+
+Each turn reads every socket to its end (a ZeroMQ descriptor is edge-triggered), but no more than a turn's
+share of each, so that no peer can keep a command waiting. Nothing in it blocks.
+"""
+
+import gc
+import select
+from collections.abc import Sequence
+
+import zmq
+
+from reflexarc.control.estop import EStop
+from reflexarc.control.gate import Gate
+from reflexarc.node import clock, wire
+from reflexarc.node.clock import MS, SECOND
+from reflexarc.node.gate import signals
+from reflexarc.node.gate.channels import channel_specs
+from reflexarc.node.gate.crew import Crew
+from reflexarc.node.gate.intake import Intake
+from reflexarc.node.gate.latch import Keeper
+from reflexarc.node.gate.reload import Reload
+from reflexarc.node.gate.report import channels_map, status, streams_alive, workers_map
+from reflexarc.node.gate.signals import Signals
+from reflexarc.node.say import say
+from reflexarc.node.sockets import receive
+from reflexarc.node.systemd import Manager
+
+CHORES_NS = 50 * MS  # between looks at processes, files and the service manager
+REPORT_NS = SECOND
+STOPS_A_TURN = 64  # messages of the e-stop in one turn
+
+
+class Loop:
+    """A running node. `run` returns when it has been told to stop and everything is at safe."""
+
+    def __init__(
+        self,
+        session: int,
+        crew: Crew,
+        core: Gate,
+        keeper: Keeper,
+        reload: Reload,
+        manager: Manager,
+        heard: Signals,
+        publisher: zmq.Socket[bytes],
+        stopper: zmq.Socket[bytes] | None,
+    ) -> None:
+        self._session = session
+        self._crew = crew
+        self._core = core
+        self._keeper = keeper
+        self._reload = reload
+        self._manager = manager
+        self._signals = heard
+        self._publisher = publisher
+        self._stopper = stopper
+        self._stopper_fd = [] if stopper is None else [stopper.get(zmq.FD)]
+        self._intake = Intake(core, self._publish)
+        self._stall_ns = crew.config.gate.stall_ms * MS
+        self._started = clock.now()
+        self._ready = self._stopping = False
+        self._commands = self._stalls = self._latest = self._reports = 0
+        self._next_chores = self._next_report = 0
+
+    def run(self) -> None:
+        """Turn after turn until everything is at safe after a signal to stop."""
+        due = clock.now()
+        while not (self._stopping and self._core.done):
+            now = clock.now()
+            if now - due > self._stall_ns:
+                self._stalled(now, now - due)
+            elif now - due > self._latest:
+                self._latest = now - due
+            due = self._turn(now)
+            wait = due - clock.now()
+            if wait > 0:
+                fds = [*self._stopper_fd, self._signals.fd, *(each.fd for each in self._crew.processes())]
+                select.select(fds, (), (), wait / SECOND)
+
+    def close(self) -> None:
+        """End all workers and whatever else is under way."""
+        self._reload.close()
+        self._crew.close()
+
+    def _turn(self, now: int) -> int:
+        """Everything that is due; gives when the next turn is (monotonic ns)."""
+        heard = self._signals.take()
+        if heard:
+            self._heed(heard, now)
+        more = self._stops()
+        for process in self._crew.processes():
+            more |= self._intake.drain(process)
+        self._command()
+        if now >= self._next_chores or heard:
+            self._chores(now)
+        if now >= self._next_report:
+            self._report(now)
+        if more:
+            return now
+        due = self._core.next_deadline()
+        return self._next_chores if due is None else min(due, self._next_chores)
+
+    def _stops(self) -> bool:
+        """Read the e-stop's socket; gives whether more may wait."""
+        if self._stopper is None:
+            return False
+        for _ in range(STOPS_A_TURN):
+            parts = receive(self._stopper)
+            if parts is None:
+                return False
+            try:
+                plain: object = wire.decode(parts)[1]
+            except wire.Refused:
+                plain = None
+            word = self._core.message(plain, clock.now())
+            if word != "heartbeat":
+                say(f"e-stop: {word}; stopped by: {self._core.estop.words or 'nobody'}")
+        return True
+
+    def _command(self) -> None:
+        """Publish what is due. A stop is on its file before a command shows it, and on the disk after."""
+        now = clock.now()
+        commands = self._core.step(now, clock.wall())
+        self._keeper.write(now)
+        for command in commands:
+            self._publish(wire.encode(wire.CONTROL + command.channel, command.to_map()))
+        self._commands += len(commands)
+        self._keeper.sync(now)
+
+    def _publish(self, parts: Sequence[bytes]) -> None:
+        self._publisher.send_multipart(parts)
+
+    def _heed(self, heard: frozenset[int], now: int) -> None:
+        if heard & signals.STOP and not self._stopping:
+            self._stopping = True
+            say("stopping")
+            self._manager.stopping()
+            self._core.shutdown(now, self._crew.config.node.shutdown_ms * MS)
+            self._crew.stop(now)
+        elif heard & signals.RELOAD:
+            self._reload.request()
+
+    def _chores(self, now: int) -> None:
+        self._next_chores = now + CHORES_NS
+        for end in self._crew.poll(now):
+            if not self._stopping:
+                again = f"next start in {end.wait_ns / SECOND:g} s"
+                say(f"worker {end.worker} (pid {end.pid}) ended: {end.how}; {again}")
+        if not self._stopping:
+            self._renew(now)
+            self._get_ready(now)
+
+    def _renew(self, now: int) -> None:
+        """Go on with a new configuration, if there is one."""
+        before = self._reload.error
+        staged = self._reload.staged
+        if staged is not None:
+            for process in staged.processes():
+                self._intake.drain(process, current=False)
+        crew = self._reload.poll(self._crew.config, now)
+        if self._reload.error != before and self._reload.error:
+            say(f"new configuration refused, the old one stays: {self._reload.error}")
+        if crew is not None:
+            self._swap(crew, now)
+
+    def _swap(self, crew: Crew, now: int) -> None:
+        config = crew.config
+        heartbeat = config.gate.estop.heartbeat_ms * MS if config.gate.estop is not None else 0
+        core = Gate(channel_specs(config), self._session, now, EStop(now, heartbeat))
+        core.adopt(self._core)
+        self._keeper.follow(core.estop)
+        self._reload.retire(self._crew, now)
+        self._core, self._crew = core, crew
+        self._intake = Intake(core, self._publish)
+        say(f"configuration taken over: {', '.join(crew.posts)}")
+
+    def _get_ready(self, now: int) -> None:
+        if self._ready:
+            return
+        grace = self._crew.config.node.ready_grace_ms * MS
+        if all(streams_alive(self._crew).values()) or now - self._started > grace:
+            self._ready = True
+            self._manager.ready()
+
+    def _report(self, now: int) -> None:
+        self._next_report = now + REPORT_NS
+        line = status(self._core, self._crew, self._reload.error)
+        self._manager.status(line)
+        plain: dict[str, object] = {
+            "session": self._session,
+            "seq": self._reports,
+            "t": clock.wall(),
+            "status": line,
+            "ready": self._ready,
+            "refused": self._reload.error[:1000],
+            "commands": self._commands,
+            "stalls": self._stalls,
+            "latest_ms": self._latest / MS,
+            **channels_map(self._core),
+            **workers_map(self._crew),
+        }
+        self._publish(wire.encode(wire.HEALTH + "gate", plain))
+        self._reports += 1
+        self._latest = 0
+        gc.collect(0)
+
+    def _stalled(self, now: int, late: int) -> None:
+        """The loop stood still: what was decided before now does not act any more."""
+        self._stalls += 1
+        self._core.discard_before(now)
+        self._crew.forgive(now)
+        say(f"the loop stood still for {late / MS:.0f} ms: decisions made before are void")

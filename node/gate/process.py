@@ -1,0 +1,120 @@
+"""One process of a worker, and the gate's end of its socket."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import zmq
+
+from reflexarc.node import wire
+from reflexarc.node.clock import fresh_session
+from reflexarc.node.config.schema import Config
+from reflexarc.node.sockets import Sockets
+
+QUEUE = 4096  # messages between a worker and the gate
+_MODULE = "reflexarc.node.worker"
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class WorkerProcess:
+    """A spawned worker, with a session number and a socket of its own: nothing of a former one mixes in."""
+
+    def __init__(self, config: Config, name: str, sockets: Sockets, path: Path, now: int) -> None:
+        """Binds the socket (PULL) at `path`, then spawns the process. Raises OSError, BindError."""
+        self.name = name
+        self.session = fresh_session()
+        self.pipelines = frozenset(pipeline.name for pipeline in config.pipelines_of(name))
+        self.started = self.heard = now
+        self.greeted = False  # said hello
+        self.epoch = 0
+        self.fate = ""  # why the gate ended it, if it did
+        self.health: dict[str, object] = {}  # its last word
+        self.counts: Counter[str] = Counter()  # messages refused, by reason
+        self._kill_at = 0  # when the gate must kill it, once told to stop; 0: not told
+        self._path = path
+        self._sockets = sockets
+        endpoint = f"ipc://{path}"
+        self.socket: zmq.Socket[bytes] = sockets.puller(
+            endpoint, f"worker.{name}", max_bytes=wire.MAX_BYTES, queue=QUEUE
+        )
+        self.fd: int = self.socket.get(zmq.FD)
+        try:
+            self._process = _spawn(config, name, endpoint, self.session)
+        except OSError:
+            self._unbind()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def ended(self) -> str:
+        """How the process ended, in words; empty while it lives."""
+        code = self._process.poll()
+        if code is None:
+            return ""
+        if self.fate:
+            return self.fate
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+    def resident_mb(self) -> float:
+        """Resident memory in MiB; 0 once the process is gone."""
+        try:
+            with open(f"/proc/{self.pid}/statm", "rb") as file:  # noqa: PTH123 (read every second)
+                return int(file.read().split()[1]) * _PAGE / (1 << 20)
+        except (OSError, IndexError, ValueError):
+            return 0.0
+
+    def stop(self, now: int, grace_ns: int) -> None:
+        """Ask it to end; `press` kills it when the grace is over."""
+        if not self._kill_at:
+            self._kill_at = now + grace_ns
+            self._process.terminate()
+
+    def press(self, now: int) -> None:
+        """Kill it if it was told to stop and has not obeyed in time."""
+        if self._kill_at and now >= self._kill_at:
+            self._process.kill()
+
+    def kill(self, fate: str) -> None:
+        """End it at once, for the reason given."""
+        self.fate = self.fate or fate
+        self._process.kill()
+
+    def close(self) -> None:
+        """Free the socket; kill and reap the process if it still lives."""
+        self._unbind()
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _unbind(self) -> None:
+        self._sockets.close(self.socket)
+        for path in (self._path, self._path.with_name(self._path.name + ".lock")):
+            path.unlink(missing_ok=True)
+
+
+def _spawn(config: Config, name: str, endpoint: str, session: int) -> subprocess.Popen[bytes]:
+    """Start the worker with its order on standard input: a file in memory, so that writing it never waits."""
+    order = {
+        "text": config.text,
+        "base": str(config.base),
+        "worker": name,
+        "endpoint": endpoint,
+        "session": session,
+    }
+    environment = os.environ | _ONE_THREAD
+    environment.pop("NOTIFY_SOCKET", None)
+    fd = os.memfd_create("order", os.MFD_CLOEXEC)
+    try:
+        os.write(fd, json.dumps(order).encode() + b"\n")
+        os.lseek(fd, 0, os.SEEK_SET)
+        return subprocess.Popen([sys.executable, "-m", _MODULE], stdin=fd, env=environment, process_group=0)
+    finally:
+        os.close(fd)

@@ -1,0 +1,128 @@
+"""Notices a new configuration file and has a child process check it, while the loop goes on.
+
+The child runs `reflexarc check`, which looks at models, cores and memory too; the loop itself only parses a
+text that has passed.
+"""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from reflexarc.node.config.load import parse
+from reflexarc.node.config.problems import ConfigError
+from reflexarc.node.config.schema import Config
+
+POLL_NS = 500_000_000
+CHECK_LIMIT_NS = 30_000_000_000
+_LONGEST_ANSWER = 4096
+
+_Stamp = tuple[int, int, int]  # of a file: inode, modification time, size
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a check: a configuration to swap to, or why there is none."""
+
+    config: Config | None
+    error: str = ""
+
+
+class Watch:
+    """The configuration file of a running node. A file is checked when it has kept still for one poll."""
+
+    def __init__(self, path: Path, now: int) -> None:
+        self._path = path
+        self._seen = self._checked = _stamp(path)
+        self._next_poll = now + POLL_NS
+        self._asked = False
+        self._check: _Check | None = None
+
+    def request(self) -> None:
+        """Check at the next poll, changed or not (SIGHUP): what the file names may have changed."""
+        self._asked = True
+
+    def poll(self, now: int) -> Verdict | None:
+        """Goes on with what is to be done at `now`; a verdict once for each check."""
+        if self._check is not None:
+            verdict = self._check.poll(now)
+            if verdict is not None:
+                self._check = None
+            return verdict
+        if self._asked or now >= self._next_poll:
+            self._next_poll = now + POLL_NS
+            self._look(now)
+        return None
+
+    def close(self) -> None:
+        """Ends a check under way."""
+        if self._check is not None:
+            self._check.close()
+            self._check = None
+
+    def _look(self, now: int) -> None:
+        before, self._seen = self._seen, _stamp(self._path)
+        changed = self._seen != self._checked and self._seen == before
+        if changed or self._asked:
+            self._asked = False
+            self._checked = self._seen
+            self._check = _Check(self._path, now)
+
+
+class _Check:
+    """One run of `reflexarc check` over the file as it is now."""
+
+    def __init__(self, path: Path, now: int) -> None:
+        self._path = path
+        self._limit = now + CHECK_LIMIT_NS
+        self._before = _read(path)
+        self._answer = os.memfd_create("check", os.MFD_CLOEXEC)
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "reflexarc.node.cli", "check", str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._answer,
+            process_group=0,
+        )
+
+    def poll(self, now: int) -> Verdict | None:
+        """The verdict, once the child has ended or its time is over."""
+        code = self._child.poll()
+        if code is None and now < self._limit:
+            return None
+        answer = os.pread(self._answer, _LONGEST_ANSWER, 0).decode(errors="replace").strip()
+        self.close()
+        if code is None:
+            return Verdict(None, f"{self._path}: the check took more than {CHECK_LIMIT_NS // 10**9} s")
+        if code != 0:
+            return Verdict(None, answer or f"{self._path}: the check ended with code {code}")
+        text = _read(self._path)
+        if text is None or text != self._before:
+            return Verdict(None, f"{self._path}: changed while it was checked")
+        try:
+            return Verdict(parse(text, self._path.parent, str(self._path)))
+        except ConfigError as error:
+            return Verdict(None, str(error))
+
+    def close(self) -> None:
+        """Kills the child if it still runs."""
+        if self._child.poll() is None:
+            self._child.kill()
+            self._child.wait()
+        os.close(self._answer)
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_ino, status.st_mtime_ns, status.st_size)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
