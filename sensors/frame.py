@@ -1,8 +1,9 @@
 """One message of a sensor stream: what it may hold, and its decoding from untrusted bytes.
 
-On the wire a frame is one msgpack map: `seq` (int, counts messages), `t` (UNIX ns of the first sample) and `data`, which
-is a number, a (nested) list of numbers, or binary samples `{"dtype": "<i2", "shape": [...], "data": bin}`; the map that
-msgpack-numpy makes is understood too. Other keys are ignored. The shape is the stream's, or `[n, *shape]` for n samples.
+On the wire a frame is one msgpack map: `seq` (int, counts messages), `t` (UNIX ns of the first sample) and
+`data`, which is a number, a (nested) list of numbers, or binary samples `{"dtype": "<i2", "shape": [...],
+"data": bin}`; the map that msgpack-numpy makes is understood too. Other keys are ignored. The shape is the
+stream's, or `[n, *shape]` for n samples.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from reflexarc.sensors.unpack import SMALL_BYTES, Refused, unpack_large
 __all__ = ["LIST_NUMBERS", "MAX_NUMBERS", "Frame", "Refused", "StreamSpec", "decode", "max_frame_bytes"]
 
 LIST_NUMBERS = 1 << 16
-"""A frame of more numbers than this must be sent as binary samples: a list of them costs too much to refuse."""
+"""More numbers than this in a frame must come as binary samples: a list of them costs too much."""
 MAX_NUMBERS = 1 << 22
 """Largest number of values in one frame."""
 
@@ -52,6 +53,8 @@ class StreamSpec:
     late_ns: int = 0
     numbers: int = field(init=False, repr=False, compare=False)
     """Values in one sample."""
+    list_frame: int = field(init=False, repr=False, compare=False)
+    """Most samples in a message that sends them as a list, see LIST_NUMBERS."""
     max_bytes: int = field(init=False, repr=False, compare=False)
     """Most bytes a valid message takes."""
 
@@ -66,6 +69,7 @@ class StreamSpec:
         if not 0 < self.rate_hz < 1e9:
             raise ValueError(f"{self.name}: rate_hz {self.rate_hz} is not between 0 and 1e9")
         object.__setattr__(self, "numbers", numbers)
+        object.__setattr__(self, "list_frame", min(self.frame, LIST_NUMBERS // numbers))
         object.__setattr__(self, "max_bytes", max_frame_bytes(self))
 
 
@@ -73,8 +77,8 @@ class StreamSpec:
 class Frame:
     """One decoded message: `data` float32 `[n, *shape]`, n samples of which `t` (UNIX ns) stamps the first.
 
-    `received` is the receiver's monotonic ns. Integers beyond 2**24 lose their low bits in float32. `data` may be
-    read-only.
+    `received` is the receiver's monotonic ns. Integers beyond 2**24 lose their low bits in float32. `data`
+    may be read-only.
     """
 
     seq: int
@@ -85,23 +89,26 @@ class Frame:
 
 def max_frame_bytes(spec: StreamSpec) -> int:
     """Most bytes that a valid message of the stream takes in any encoding, for ZMQ_MAXMSGSIZE."""
-    numbers = prod(spec.shape) * spec.frame
-    if numbers > LIST_NUMBERS:
-        return 8 * numbers + _OVERHEAD_BYTES
-    lists = 1 + spec.frame * sum(prod(spec.shape[:axis]) for axis in range(len(spec.shape)))
-    return 9 * numbers + 5 * lists + _OVERHEAD_BYTES
+    lists = 1 + spec.list_frame * sum(prod(spec.shape[:axis]) for axis in range(len(spec.shape)))
+    as_list = 9 * spec.numbers * spec.list_frame + 5 * lists
+    return max(as_list, 8 * spec.numbers * spec.frame) + _OVERHEAD_BYTES
 
 
 def decode(payload: bytes, spec: StreamSpec, received: int) -> Frame:
     """The frame in `payload`, or Refused, whose `reason` is one word.
 
-    `size`, `msgpack`, `keys` (one is missing, or not a map), `seq`, `t`, `dtype`, `shape`, `bytes` (binary samples that
-    are not as long as their shape says), `data` (no numbers), `finite` (NaN, infinite or beyond float32).
+    `size`, `msgpack`, `keys` (one is missing, or not a map), `seq`, `t`, `dtype`, `shape`, `bytes` (binary
+    samples that are not as long as their shape says), `data` (no numbers), `finite` (NaN, infinite or
+    beyond float32).
     """
     if len(payload) > spec.max_bytes:
         raise Refused("size")
     try:
-        message = unpackb(payload) if len(payload) <= SMALL_BYTES else unpack_large(payload, _list_dims(spec))
+        message = (
+            unpackb(payload)
+            if len(payload) <= SMALL_BYTES
+            else unpack_large(payload, spec.shape, spec.list_frame)
+        )
     except Refused:
         raise
     except (
@@ -134,11 +141,6 @@ def _samples(data: Any, spec: StreamSpec) -> NDArray[np.float32]:
     return _from_numbers([data], (), spec)
 
 
-def _list_dims(spec: StreamSpec) -> tuple[tuple[int, ...], int]:
-    """Shape of a sample and most samples that may come as a list (0: lists are refused)."""
-    return spec.shape, spec.frame if spec.numbers * spec.frame <= LIST_NUMBERS else 0
-
-
 def _dims_of(data: list[Any], spec: StreamSpec) -> tuple[int, ...]:
     """The shape that a nested list claims by its first elements, if the stream allows it."""
     dims: tuple[int, ...] = ()
@@ -146,9 +148,8 @@ def _dims_of(data: list[Any], spec: StreamSpec) -> tuple[int, ...]:
     while type(item) is list and len(dims) <= len(spec.shape):
         dims += (len(item),)
         item = item[0] if item else None
-    if spec.numbers * spec.frame > LIST_NUMBERS:
+    if _count(dims, spec) > spec.list_frame:
         raise Refused("size")
-    _count(dims, spec)
     return dims
 
 

@@ -1,8 +1,10 @@
-"""Reading a large msgpack map from untrusted bytes, so that nothing is built that a valid frame would not hold.
+"""Reading a large msgpack map from untrusted bytes, so that nothing is built that a valid frame would not
+hold.
 
-`unpackb` builds before it is asked: 1 MB of empty maps becomes 64 MB of objects, and nested arrays each reserve the
-length they claim. A small payload cannot do harm by that; a large one is walked here with `Unpacker.skip`, which finds
-the end of a value without building it, and only slices of a bounded size are built.
+`unpackb` builds before it is asked: 1 MB of empty maps becomes 64 MB of objects, and nested arrays each
+reserve the length they claim. A small payload cannot do harm by that; a large one is walked here with
+`Unpacker.skip`, which finds the end of a value without building it, and only slices of a bounded size are
+built.
 """
 
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ _BIN_HEADER_BYTES = {0xC4: 2, 0xC5: 3, 0xC6: 5}
 _NO_BYTES = {"max_str_len": 0, "max_bin_len": 0, "max_ext_len": 0}
 
 
-class Refused(ValueError):
+class Refused(ValueError):  # noqa: N818 (a verdict on a payload)
     """A payload that is not a valid frame; `reason` is the one word that counters use."""
 
     def __init__(self, reason: str) -> None:
@@ -27,17 +29,17 @@ class Refused(ValueError):
         self.reason = reason
 
 
-def unpack_large(payload: bytes, lists: tuple[tuple[int, ...], int]) -> dict[Any, Any]:
+def unpack_large(payload: bytes, shape: tuple[int, ...], samples: int) -> dict[Any, Any]:
     """The map in `payload` with its keys `seq`, `t` and `data` only, in time linear in the bytes.
 
-    `lists` is the shape of one sample and the most samples that may come as nested lists (0: none). Binary data stays a
-    view of `payload`. Raises Refused, or whatever msgpack raises.
+    `shape` is that of one sample; at most `samples` may come as nested lists. Binary data stays a view of
+    `payload`. Raises Refused, or whatever msgpack raises.
     """
     walk = _Walk(payload)
     message: dict[Any, Any] = {}
-    for key in walk.keys():
+    for key in walk.map_keys():
         if key == "data":
-            message[key] = walk.data(*lists)
+            message[key] = walk.data(shape, samples)
         elif key in ("seq", "t"):
             message[key] = walk.scalar()
         else:
@@ -69,29 +71,32 @@ class _Walk:
             raise Refused("size")
         return unpackb(taken)
 
-    def keys(self) -> Iterator[Any]:
+    def map_keys(self) -> Iterator[Any]:
         """The keys of the map that comes next; the caller reads each one's value before the next key."""
         count = self._unpacker.read_map_header()
         if count > _MAX_KEYS:
             raise Refused("keys")
         for _ in range(count):
-            yield self.scalar()
+            key = self.scalar()
+            if not isinstance(key, str | bytes):
+                raise Refused("keys")
+            yield key
 
     def data(self, shape: tuple[int, ...], samples: int) -> Any:
         """A number, nested lists of exactly the shape, or the map of binary samples."""
         head = self._view[self.tell()]
         if _is_map(head):
-            return {key: self._binary() if key in ("data", b"data") else self.scalar() for key in self.keys()}
+            return {
+                key: self._binary() if key in ("data", b"data") else self.scalar() for key in self.map_keys()
+            }
         depth = self._depth(len(shape) + 1)
         if not depth:
             return self.scalar()
-        if not samples:
-            raise Refused("size")
+        count = 1 if depth == len(shape) else self._array_header(self.tell())[0]
+        if not 1 <= count <= samples:
+            raise Refused("size" if samples < count else "shape")
         if depth == len(shape):
             return self._rows(shape)
-        count, _ = self._array_header(self.tell())
-        if not 1 <= count <= samples:
-            raise Refused("shape")
         return self._rows((count, *shape))
 
     def _rows(self, dims: tuple[int, ...]) -> list[Any]:
@@ -102,7 +107,7 @@ class _Walk:
             raise Refused("shape")
         return [self._rows(dims[1:]) for _ in range(dims[0])]
 
-    def _numbers(self, count: int) -> Any:
+    def _numbers(self, count: int) -> list[Any]:
         """A list of `count` values with nothing inside that could be larger than a number."""
 
         def check_length(row: list[Any]) -> list[Any]:
@@ -113,7 +118,10 @@ class _Walk:
         row = self.take()
         if len(row) > _MAX_HEADER_BYTES + _MAX_NUMBER_BYTES * count:
             raise Refused("data")
-        return unpackb(row, list_hook=check_length, object_hook=_refuse, ext_hook=_refuse, **_NO_BYTES)
+        numbers: list[Any] = unpackb(
+            row, list_hook=check_length, object_hook=_refuse, ext_hook=_refuse, **_NO_BYTES
+        )
+        return numbers
 
     def _depth(self, limit: int) -> int:
         """How many arrays open one inside the other here; at most `limit` may."""
