@@ -1,0 +1,112 @@
+"""Float to 8-bit and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reflexarc.inference.instructions import BLOCK, DEQUANTIZE, QUANTIZE, QUANTIZE_PLANES
+from reflexarc.inference.kernels._lanes import scatter8, scatter32
+from reflexarc.inference.kernels._share import share
+from reflexarc.inference.simd import (
+    BIAS,
+    LANES,
+    helper,
+    load_f32,
+    load_first_f32,
+    load_q,
+    maximum,
+    minimum,
+    peek_f32,
+    peek_i32,
+    peek_i64,
+    round_i32,
+    store_f32,
+    store_first_f32,
+    store_first_q,
+    store_q,
+    to_f32,
+)
+
+_rows, _planes, _back = QUANTIZE.at, QUANTIZE_PLANES.at, DEQUANTIZE.at
+
+
+@helper
+def _quantized(x: Any, scale: float, zero: int) -> Any:
+    """Values of a vector of floats; NaN gives the least."""
+    return round_i32(minimum(maximum(x / scale, -128.0 - zero), 127.0 - zero)) + zero
+
+
+def quantize(instruction: int, thread: int, threads: int) -> None:
+    """Rows of floats to rows of 8-bit."""
+    block = peek_i64(instruction + BLOCK)
+    x, y, count = peek_i64(block + _rows.x), peek_i64(block + _rows.y), peek_i64(block + _rows.count)
+    x_row, y_row = peek_i64(block + _rows.x_row), peek_i64(block + _rows.y_row)
+    scale, zero = peek_f32(block + _rows.scale), peek_i32(block + _rows.zero)
+    first, last = share(peek_i64(block + _rows.rows), thread, threads)
+    for row in range(first, last):
+        a, to, end = x + row * x_row, y + row * y_row, y + row * y_row + count
+        while to + LANES <= end:
+            store_q(to, _quantized(load_f32(a), scale, zero))
+            a += 4 * LANES
+            to += LANES
+        if to < end:
+            store_first_q(to, _quantized(load_first_f32(a, end - to), scale, zero), end - to)
+
+
+def quantize_planes(instruction: int, thread: int, threads: int) -> None:
+    """Channels-first floats to channels-last 8-bit, four channels at a time where there are four."""
+    x, y = peek_i64(instruction + _planes.x), peek_i64(instruction + _planes.y)
+    channels, length = peek_i64(instruction + _planes.channels), peek_i64(instruction + _planes.length)
+    scale, zero = peek_f32(instruction + _planes.scale), peek_i32(instruction + _planes.zero)
+    plane, step = 4 * length, peek_i64(instruction + _planes.y_step)
+    blocks = (length + LANES - 1) // LANES
+    first, last = share(blocks, thread, threads)
+    for i in range(first, last):
+        n = min(i * LANES, length - LANES)
+        if n < 0:
+            _few(x, y, channels, length, step, scale, zero)
+            return
+        a, to = x + 4 * n, y + n * step
+        if channels < 4:
+            for c in range(channels):
+                scatter8(to + c, step, _quantized(load_f32(a + c * plane), scale, zero) + BIAS)
+        c = 0
+        while c < channels and channels >= 4:
+            c = min(c, channels - 4)
+            from_ = a + c * plane
+            q0 = _quantized(load_f32(from_), scale, zero) + BIAS & 255
+            q1 = _quantized(load_f32(from_ + plane), scale, zero) + BIAS & 255
+            q2 = _quantized(load_f32(from_ + 2 * plane), scale, zero) + BIAS & 255
+            q3 = _quantized(load_f32(from_ + 3 * plane), scale, zero) + BIAS & 255
+            scatter32(to + c, step, q0 | q1 << 8 | q2 << 16 | q3 << 24)
+            c += 4
+
+
+@helper
+def _few(x: int, y: int, channels: int, length: int, step: int, scale: float, zero: int) -> None:
+    """Planes shorter than a vector, an element at a time."""
+    for c in range(channels):
+        for n in range(length):
+            q = _quantized(load_first_f32(x + 4 * (c * length + n), 1), scale, zero)
+            store_first_q(y + n * step + c, q, 1)
+
+
+def dequantize(instruction: int, thread: int, threads: int) -> None:
+    """Rows of 8-bit to rows of floats."""
+    block = peek_i64(instruction + BLOCK)
+    x, y, count = peek_i64(block + _back.x), peek_i64(block + _back.y), peek_i64(block + _back.count)
+    x_row, y_row = peek_i64(block + _back.x_row), peek_i64(block + _back.y_row)
+    scale, zero = peek_f32(block + _back.scale), peek_i32(block + _back.zero)
+    first, last = share(peek_i64(block + _back.rows), thread, threads)
+    for row in range(first, last):
+        a, to, left = x + row * x_row, y + row * y_row, count
+        while left >= LANES:
+            store_f32(to, to_f32(load_q(a) - zero) * scale)
+            a += LANES
+            to += 4 * LANES
+            left -= LANES
+        if left > 0:
+            store_first_f32(to, to_f32(load_q(a) - zero) * scale, left)
+
+
+KERNELS = (quantize, quantize_planes, dequantize)

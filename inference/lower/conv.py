@@ -1,0 +1,175 @@
+"""Convolutions and dense layers: the weights packed for a tile, one instruction for each image and group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.inference.graph.ir import Node
+from reflexarc.inference.instructions import CONV8, CONV32
+from reflexarc.inference.lower.context import Context, lowering
+from reflexarc.inference.lower.elementwise import activate, bounds
+from reflexarc.inference.lower.value import Value
+from reflexarc.inference.pack import pack8, pack32
+from reflexarc.inference.program import ProgramError, Ref
+from reflexarc.inference.tiles import Tile, best, conv8_tiles, conv32_tiles
+
+PARALLEL_MACS = 1 << 19
+"""Products from which a convolution is shared by the threads."""
+
+
+@lowering("conv")
+def conv(context: Context, node: Node) -> None:
+    """Image by image and group by group, each a direct convolution."""
+    top, left, bottom, right = node.integers("pads")
+    name = node.inputs[0]
+    x = context.padded(name, context.value(name), (top, left, bottom, right))
+    y = context.output(node)
+    w = _constant(context, node, 1)  # [O, KH, KW, C / group]
+    group = node.integer("group")
+    _, sy, sx, _ = (0, *node.integers("strides"), 0)
+    dy, dx = node.integers("dilations")
+    outputs, inputs = w.shape[0] // group, w.shape[3]
+    start = x.ref + -(top * x.steps[1] + left * x.steps[2])
+    for g in range(group):
+        part = slice(g * outputs, (g + 1) * outputs)
+        window = Value(
+            start + g * inputs * x.size,
+            (w.shape[1], w.shape[2], inputs),
+            (dy * x.steps[1], dx * x.steps[2], x.size),
+            x.size,
+        )
+        layer = _Layer(context, node, part, w[part], window)
+        for n in range(y.shape[0]):
+            at = start + g * inputs * x.size + n * x.steps[0]
+            to = y.ref + g * outputs * y.size + n * y.steps[0]
+            layer.emit(at, to, y.shape[1:3], (sy * x.steps[1], sx * x.steps[2]), y.steps[1:3])
+    _finish(context, node, y)
+
+
+@lowering("dense")
+def dense(context: Context, node: Node) -> None:
+    """A convolution of windows of one element; all rows of x are the columns of one image row."""
+    x = context.dense(node.inputs[0], context.value(node.inputs[0]))
+    y = context.output(node)
+    w = _constant(context, node, 1)
+    count = prod(x.shape[:-1])
+    window = Value(x.ref, (1, 1, w.shape[1]), (0, 0, x.size), x.size)
+    layer = _Layer(context, node, slice(None), w[:, None, None, :], window)
+    x_col, y_col = w.shape[1] * x.size, w.shape[0] * y.size
+    layer.emit(x.ref, y.ref, (1, count), (0, x_col), (0, y_col))
+    _finish(context, node, y)
+
+
+class _Layer:
+    """The packed weights of a group of a layer, and the instructions that apply them to an image.
+
+    `w` is [outputs, KH, KW, inputs], `window` says where in x a window's elements lie.
+    """
+
+    def __init__(self, context: Context, node: Node, part: slice, w: NDArray[Any], window: Value) -> None:
+        self._context, self._node, self._part, self._window = context, node, part, window
+        self._eight = w.dtype == np.int8
+        self._outputs = w.shape[0]
+        self._macs = w.size
+        _, kx, inputs = window.shape
+        joined = window.steps[1] == inputs * window.size  # a window's row is one run of elements
+        self._segments, self._length = (1, kx * inputs) if joined else (kx, inputs)
+        self._w = w.reshape(w.shape[0], w.shape[1] * self._segments, self._length)
+        self._packed: dict[int, NDArray[np.uint8]] = {}
+        self._refs: dict[int, Ref] = {}
+
+    def emit(
+        self, x: Ref, y: Ref, shape: tuple[int, ...], x_steps: tuple[int, ...], y_steps: tuple[int, ...]
+    ) -> None:
+        """Add the instruction for `shape` (rows, columns) of outputs, their windows and themselves at these steps."""
+        (rows, cols), (x_row, x_col), (y_row, y_col) = shape, x_steps, y_steps
+        if x_row == cols * x_col and y_row == cols * y_col:
+            rows, cols = 1, rows * cols
+        tier = self._context.tier
+        instruction = CONV8 if self._eight else CONV32
+        tiles = conv8_tiles(tier) if self._eight else conv32_tiles(tier)
+        tile = best(tiles, tier.lanes, cols, self._outputs)
+        packed = self._pack(tile)
+        self._context.listing.emit(
+            instruction,
+            kernel=f"{instruction.name}_{tile[0]}x{tile[1]}",
+            parallel=rows * cols * self._macs >= PARALLEL_MACS,
+            x=x,
+            w=self._refs[tile[1]],
+            y=y,
+            rows=rows,
+            cols=cols,
+            tiles=-(-cols // tile[0]),
+            groups=packed.shape[0],
+            group=packed.shape[1],
+            channels=self._outputs,
+            x_row=x_row,
+            x_col=x_col,
+            kernel_rows=self._window.shape[0],
+            kernel_row=self._window.steps[0],
+            segments=self._segments,
+            segment=self._window.steps[1],
+            words=-(-self._length // 4) if self._eight else self._length,
+            y_row=y_row,
+            y_col=y_col,
+            **self._limits(),
+        )
+
+    def _pack(self, tile: Tile) -> NDArray[np.uint8]:
+        vectors = tile[1]
+        if vectors not in self._packed:
+            self._packed[vectors] = self._pack8(vectors) if self._eight else self._pack32(vectors)
+            self._refs[vectors] = self._context.listing.constant(self._packed[vectors])
+        return self._packed[vectors]
+
+    def _pack8(self, vectors: int) -> NDArray[np.uint8]:
+        """Weights with the bias less what the zero point and the stored bytes' bias add, and the multipliers."""
+        context, node = self._context, self._node
+        (sx, zx), (sy, _) = context.scale(node.inputs[0]), context.scale(node.outputs[0])
+        quant = context.tensor(node.inputs[1]).quant
+        if quant is None or quant.zero_point.any() or quant.axis not in (0, None):
+            raise ProgramError(
+                f"{node}: 8-bit weights need a scale, per output channel or one, and zero point 0"
+            )
+        bias = _constant(context, node, 2)[self._part].astype(np.int64)
+        bias -= (zx + context.tier.bias) * self._w.sum(axis=(1, 2), dtype=np.int64)
+        scales = np.broadcast_to(quant.scale, len(_constant(context, node, 2)))[self._part]
+        multiplier = (sx * scales).astype(np.float32) / sy
+        return pack8(
+            self._w,
+            bias.astype(np.uint64).astype(np.uint32).view(np.int32),
+            multiplier,
+            context.tier,
+            vectors,
+        )
+
+    def _pack32(self, vectors: int) -> NDArray[np.uint8]:
+        bias = _constant(self._context, self._node, 2)[self._part]
+        return pack32(self._w.reshape(self._outputs, -1), bias, self._context.tier, vectors)
+
+    def _limits(self) -> dict[str, int | float]:
+        if not self._eight:
+            lo, hi = bounds(self._node)
+            return {"lo": lo, "hi": hi}
+        _, zero = self._context.scale(self._node.outputs[0])
+        lo, hi = self._node.integer("qmin") - zero, self._node.integer("qmax") - zero
+        return {"lo": lo, "hi": hi, "zero": zero}
+
+
+def _constant(context: Context, node: Node, i: int) -> NDArray[Any]:
+    """Input i of a node, which must be constant."""
+    data = context.tensor(node.inputs[i]).data
+    if data is None:
+        raise ProgramError(f"{node}: input {node.inputs[i]!r} must be a constant")
+    return data
+
+
+def _finish(context: Context, node: Node, y: Value) -> None:
+    """The activation of a float layer that the kernel's clamp cannot do, in place."""
+    if context.tensor(node.outputs[0]).dtype == "f32":
+        activate(context, node, node.attrs.get("activation", "none"), y, replace(y))

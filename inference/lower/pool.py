@@ -1,0 +1,95 @@
+"""Pooling: one instruction for each image."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reflexarc.inference.graph.ir import Node
+from reflexarc.inference.instructions import (
+    AVERAGE_POOL8,
+    AVERAGE_POOL32,
+    MAX_POOL8,
+    MAX_POOL32,
+)
+from reflexarc.inference.lower.context import PARALLEL_ELEMENTS, Context, lowering
+from reflexarc.inference.program import Operand
+
+
+@lowering("max_pool", "average_pool")
+def pool(context: Context, node: Node) -> None:
+    """Windows as the attributes say."""
+    _pool(
+        context,
+        node,
+        node.integers("kernel"),
+        node.integers("strides"),
+        node.integers("pads"),
+        node.integers("dilations"),
+    )
+
+
+@lowering("global_average_pool")
+def global_average_pool(context: Context, node: Node) -> None:
+    """One window, all of the image."""
+    _, height, width, _ = context.tensor(node.inputs[0]).shape
+    _pool(context, node, (height, width), (1, 1), (0, 0, 0, 0), (1, 1))
+
+
+def _pool(
+    context: Context,
+    node: Node,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> None:
+    x = context.padded(node.inputs[0], context.value(node.inputs[0]), (0, 0, 0, 0))
+    y = context.output(node)
+    eight = x.size == 1
+    extra: dict[str, Operand] = {}
+    if node.op == "max_pool":
+        instruction = MAX_POOL8 if eight else MAX_POOL32
+    else:
+        instruction = AVERAGE_POOL8 if eight else AVERAGE_POOL32
+        extra = _average(context, node, kernel[0] * kernel[1], eight)
+    _, height, width, channels = x.shape
+    for n in range(x.shape[0]):
+        context.listing.emit(
+            instruction,
+            parallel=y.shape[1] > 1
+            and y.shape[1] * y.shape[2] * channels * kernel[0] * kernel[1] >= PARALLEL_ELEMENTS,
+            x=x.ref + n * x.steps[0],
+            y=y.ref + n * y.steps[0],
+            rows=y.shape[1],
+            cols=y.shape[2],
+            channels=channels,
+            height=height,
+            width=width,
+            kernel_rows=kernel[0],
+            kernel_cols=kernel[1],
+            stride_rows=strides[0],
+            stride_cols=strides[1],
+            step_rows=dilations[0],
+            step_cols=dilations[1],
+            top=pads[0],
+            left=pads[1],
+            x_row=x.steps[1],
+            x_col=x.steps[2],
+            y_row=y.steps[1],
+            y_col=y.steps[2],
+            **extra,
+        )
+
+
+def _average(context: Context, node: Node, area: int, eight: bool) -> dict[str, Operand]:
+    """What a sum of n elements is multiplied with (8-bit) or divided by, for each n."""
+    counts = np.arange(area + 1, dtype=np.float32)
+    counts[0] = 1  # a window that lies outside altogether
+    if node.attrs.get("include_pad"):
+        counts[:] = area
+    if not eight:
+        return {"divisors": context.listing.constant(counts)}
+    (sx, zx), (sy, zy) = context.scale(node.inputs[0]), context.scale(node.outputs[0])
+    multipliers = context.listing.constant(np.float32(sx / sy) / counts)
+    lo, hi = node.integer("qmin") - zy, node.integer("qmax") - zy
+    return {"multipliers": multipliers, "x_zero": zx, "lo": lo, "hi": hi, "zero": zy}

@@ -1,0 +1,62 @@
+"""Weights as the kernels read them: groups of V vectors of output channels, one after the other.
+
+A group of 8-bit weights is V vectors of biases (i32), V of multipliers (f32), then for each four consecutive inputs V
+blocks of LANES rows (`Tier.weight_order`). A group of float weights is V vectors of biases, then for each input V vectors.
+What no channel fills is zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.inference.isa import Tier
+
+
+def pack8(
+    w: NDArray[np.int8],
+    bias: NDArray[np.int32],
+    multiplier: NDArray[np.float32],
+    tier: Tier,
+    vectors: int,
+) -> NDArray[np.uint8]:
+    """[groups, bytes] of weights [channels, segments, length], each segment filled up with zeros to whole words.
+
+    `bias` and `multiplier` are [channels]; the bias already holds what the zero point and `Tier.bias` add.
+    """
+    channels, segments, length = w.shape
+    words, lanes = -(-length // 4), tier.lanes
+    groups = -(-channels // (vectors * lanes))
+    full = np.zeros((groups * vectors * lanes, segments, words * 4), np.int8)
+    full[:channels, :, :length] = w
+    quads = full.reshape(groups, vectors, lanes, segments * words, 4)
+    rows, ks = np.array(tier.weight_order).T
+    blocks = quads.transpose(0, 3, 1, 2, 4)[:, :, :, rows, ks]  # [groups, step, vector, byte]
+    return _groups(groups, vectors * lanes, (bias, np.int32), (multiplier, np.float32), body=blocks)
+
+
+def pack32(w: NDArray[np.float32], bias: NDArray[np.float32], tier: Tier, vectors: int) -> NDArray[np.uint8]:
+    """[groups, bytes] of weights [channels, inputs] and biases [channels]."""
+    channels, inputs = w.shape
+    size = vectors * tier.lanes
+    groups = -(-channels // size)
+    full = np.zeros((groups * size, inputs), np.float32)
+    full[:channels] = w
+    return _groups(
+        groups, size, (bias, np.float32), body=full.reshape(groups, size, inputs).transpose(0, 2, 1)
+    )
+
+
+def _groups(
+    groups: int, size: int, *heads: tuple[NDArray[Any], Any], body: NDArray[Any]
+) -> NDArray[np.uint8]:
+    """Each group's part of the per-channel `heads`, filled up with zeros, then its part of the body, as bytes."""
+    parts = []
+    for values, dtype in heads:
+        full = np.zeros(groups * size, dtype)
+        full[: len(values)] = values
+        parts.append(full.view(np.uint8).reshape(groups, -1))
+    parts.append(np.ascontiguousarray(body).view(np.uint8).reshape(groups, -1))
+    return np.concatenate(parts, axis=1)
