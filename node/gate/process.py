@@ -1,6 +1,5 @@
 """One process of a worker, and the gate's end of its socket."""
 
-import json
 import os
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from reflexarc.node import wire
 from reflexarc.node.clock import fresh_session
 from reflexarc.node.config.schema import Config
 from reflexarc.node.sockets import Sockets
+from reflexarc.node.worker.order import Order
 
 QUEUE = 4096  # messages between a worker and the gate
 _MODULE = "reflexarc.node.worker"
@@ -102,18 +102,12 @@ class WorkerProcess:
 
 def _spawn(config: Config, name: str, endpoint: str, session: int) -> subprocess.Popen[bytes]:
     """Start the worker with its order on standard input: a file in memory, so that writing it never waits."""
-    order = {
-        "text": config.text,
-        "base": str(config.base),
-        "worker": name,
-        "endpoint": endpoint,
-        "session": session,
-    }
+    order = Order(config.text, str(config.base), name, endpoint, session, os.getpid())
     environment = os.environ | _ONE_THREAD
     environment.pop("NOTIFY_SOCKET", None)
     fd = os.memfd_create("order", os.MFD_CLOEXEC)
     try:
-        os.write(fd, json.dumps(order).encode() + b"\n")
+        os.write(fd, order.to_line())
         os.lseek(fd, 0, os.SEEK_SET)
         return subprocess.Popen([sys.executable, "-m", _MODULE], stdin=fd, env=environment, process_group=0)
     finally:
