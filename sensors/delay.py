@@ -1,8 +1,9 @@
 """How long data waited in buffers: receipt less stamp, above its minimum of the last minute.
 
-The two clocks need not agree, only to run alike: the minimum is the least delay seen, whatever the offset between them.
-Where the stamps fall, the publisher's clock stepped back, and the minimum moves along; one that falls by more than a
-tolerance at once (a stamp from the future, or a clock that stepped forward) counts when the next frame shows the same.
+The two clocks need not agree, only to run alike: the minimum is the least delay seen, whatever the offset
+between them. Where the stamps fall, the publisher's clock stepped back, and the minimum moves along; a delay
+that is below the minimum by more than a tolerance (a stamp from the future, or a clock that stepped forward)
+counts when the next frame shows the same.
 """
 
 from collections import deque
@@ -18,7 +19,7 @@ class Delay:
     """
 
     def __init__(self, span_ns: int, tolerance_ns: int) -> None:
-        """`span_ns` from a frame to the next, nominal; a minimum that falls by more than `tolerance_ns` needs proof."""
+        """`span_ns` from a frame to the next, nominal; a minimum lower by more than `tolerance_ns` needs proof."""
         self._span_ns = span_ns
         self._tolerance_ns = tolerance_ns
         self._t = -1  # newest stamp believed

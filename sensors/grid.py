@@ -107,8 +107,9 @@ class Grid:
 
     def _points(self, count: int) -> NDArray[np.int64]:
         """Offsets of the next `count` points."""
-        points = np.arange(self._index, self._index + count) * self._step_ns
-        return np.rint(points).astype(np.int64)
+        indices = np.arange(self._index, self._index + count)
+        points: NDArray[np.int64] = np.rint(indices * self._step_ns).astype(np.int64)
+        return points
 
 
 def _interpolate(
