@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from mcap.exceptions import McapError
+from mcap.reader import make_reader
 from mcap.records import Channel, Chunk, McapRecord, Message
 from mcap.stream_reader import StreamReader, breakup_chunk
 from mcap.writer import CompressionType, Writer
@@ -138,3 +139,15 @@ def read_log(path: Path) -> tuple[list[Entry], LogReader]:
     """All entries of a log and the reader that tells whether it was whole."""
     reader = LogReader(path)
     return list(reader), reader
+
+
+def topics_of(path: Path) -> set[str]:
+    """The topics a log holds: from its summary, or by reading it all where that is missing."""
+    with path.open("rb") as file:
+        try:
+            summary = make_reader(file).get_summary()
+        except _DAMAGE:
+            summary = None
+    if summary is not None:
+        return {channel.topic for channel in summary.channels.values()}
+    return {entry.topic for entry in LogReader(path)}
