@@ -48,7 +48,7 @@ def main(tier: str, module: str, output: Path) -> None:
     assert spec.loader
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
-    compiled = compile_kernels(loaded.KERNELS, named(tier))
+    compiled = compile_kernels(loaded.KERNELS, named(tier), assembly=True)
     code, entries = flatten(compiled.object)
     (output / "code").write_bytes(code)
     (output / "entries").write_text(json.dumps(entries))

@@ -47,7 +47,11 @@ def launcher(tier: Tier) -> list[str] | None:
 def why_not(tier: Tier) -> str:
     """The reason to skip where `launcher` is None."""
     needed = _QEMU[tier.name][0] if tier.name in _QEMU else "no emulator has it"
-    return f"{tier.name}: not this CPU, and {needed} not found" if tier.name in _QEMU else f"{tier.name}: {needed}"
+    return (
+        f"{tier.name}: not this CPU, and {needed} not found"
+        if tier.name in _QEMU
+        else f"{tier.name}: {needed}"
+    )
 
 
 def execute(tier: Tier, code: bytes, memory: bytes, calls: Sequence[Call]) -> bytes:
@@ -71,7 +75,9 @@ def _executable(arm: bool, segments: Sequence[tuple[int, int, bytes]]) -> bytes:
     for _, _, content in segments:
         offsets.append(at)
         at += -(-len(content) // page) * page
-    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, machine, 1, START, 64, 0, 0, 64, 56, len(segments), 0, 0, 0)
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, machine, 1, START, 64, 0, 0, 64, 56, len(segments), 0, 0, 0
+    )
     for (address, flags, content), offset in zip(segments, offsets, strict=True):
         size = len(content)
         header += struct.pack("<IIQQQQQQ", 1, flags, offset, address, address, size, size, page)
@@ -103,7 +109,8 @@ def _start_arm(calls: Sequence[Call], size: int) -> bytes:
     def move(register: int, value: int) -> list[int]:
         value &= (1 << 64) - 1
         return [
-            (0xF2800000 if i else 0xD2800000) | i << 21 | (value >> 16 * i & 0xFFFF) << 5 | register for i in range(4)
+            (0xF2800000 if i else 0xD2800000) | i << 21 | (value >> 16 * i & 0xFFFF) << 5 | register
+            for i in range(4)
         ]
 
     words: list[int] = []

@@ -24,7 +24,7 @@ _INLINE_ALWAYS = 1_000_000  # LLVM's cost above which a call stays a call: never
 
 
 class Compiled(NamedTuple):
-    """An ELF object and its assembly."""
+    """An ELF object, and its assembly where it was asked for."""
 
     object: bytes
     assembly: str
@@ -80,8 +80,8 @@ def _machine(tier: Tier) -> Any:
     )
 
 
-def compile_kernels(kernels: Sequence[Kernel], tier: Tier) -> Compiled:
-    """Object code and assembly with one entry point a kernel, named as the kernel is."""
+def compile_kernels(kernels: Sequence[Kernel], tier: Tier, assembly: bool = False) -> Compiled:
+    """Object code with one entry point a kernel, named as the kernel is."""
     machine = _machine(tier)
     head = f'target triple = "{tier.triple}"\ntarget datalayout = "{machine.target_data}"\n'
     module = llvm.parse_assembly(head)
@@ -94,7 +94,7 @@ def compile_kernels(kernels: Sequence[Kernel], tier: Tier) -> Compiled:
         if not value.is_declaration and value.name not in entries:
             value.linkage = "internal"
     _optimize(module, machine)
-    return Compiled(machine.emit_object(module), machine.emit_assembly(module))
+    return Compiled(machine.emit_object(module), machine.emit_assembly(module) if assembly else "")
 
 
 def _optimize(module: Any, machine: Any) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,20 +32,19 @@ Progress = Callable[[Built], None]
 
 
 def build(
-    families: Iterable[str],
-    tiers: Iterable[Tier],
+    wanted: Mapping[Tier, Sequence[str]],
     directory: Path,
     *,
     progress: Progress | None = None,
     assembly: bool = False,
 ) -> list[Built]:
-    """Build each family for each tier into a directory, as many children at once as there are cores.
+    """Build each tier's families into a folder, as many children at once as there are cores.
 
     `progress` is called as each image is done, from threads of this call. `assembly` writes a .s file beside each
     image.
     """
     cores = len(os.sched_getaffinity(0))
-    shares = [(tier, share) for tier in tiers for share in _shares(list(families), cores)]
+    shares = [(tier, share) for tier, families in wanted.items() for share in _shares(families, cores)]
     results: list[Built] = []
 
     def child(job: tuple[Tier, list[str]]) -> None:
@@ -59,7 +58,7 @@ def build(
     return results
 
 
-def _shares(families: list[str], count: int) -> list[list[str]]:
+def _shares(families: Sequence[str], count: int) -> list[list[str]]:
     """Families dealt into at most `count` shares, the longest files first."""
     ordered = sorted(families, key=lambda name: -(ROOT / "kernels" / f"{name}.py").stat().st_size)
     return [ordered[i::count] for i in range(min(count, len(ordered)))]

@@ -49,7 +49,9 @@ def bits(x: NDArray) -> NDArray:
 
 X = RNG.normal(0, 1, 16).astype(F32)
 Y = RNG.normal(0, 1, 16).astype(F32)
-SPECIAL = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, 0.5, -0.5, 1.5, 2.5, -2.5, 1, 2, 3], F32)
+SPECIAL = np.array(
+    [0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, 0.5, -0.5, 1.5, 2.5, -2.5, 1, 2, 3], F32
+)
 
 
 @pytest.mark.parametrize(("x", "y"), [(X, Y), (SPECIAL, X), (Y, SPECIAL), (SPECIAL, SPECIAL[::-1].copy())])
@@ -104,7 +106,9 @@ def test_registers_are_kept(tier: Tier) -> None:
 
 
 def test_conversions(tier: Tier) -> None:
-    x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 2147483520, -2147483648, 1e6 + 0.5, *X[:6]], F32)
+    x = np.array(
+        [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49999997, 2147483520, -2147483648, 1e6 + 0.5, *X[:6]], F32
+    )
     y = RNG.integers(-(2**31), 2**31, 16).astype(np.int32)
     data = run(tier, "conversions", x, y, output=320)
     whole = np.rint(x).astype(np.int32)
@@ -209,7 +213,10 @@ def test_pairs_of_16_bits(tier: Tier) -> None:
 POINTS = np.concatenate(
     [
         *(np.linspace(-a, a, 4096, dtype=F32) for a in (1, 10, 90, 200)),
-        np.array([np.nan, np.inf, -np.inf, 0, -0.0, 88.72283, 88.8, -87.33, -87.4, 1e-30, -1e-30, 0.625, *X[:4]], F32),
+        np.array(
+            [np.nan, np.inf, -np.inf, 0, -0.0, 88.72283, 88.8, -87.33, -87.4, 1e-30, -1e-30, 0.625, *X[:4]],
+            F32,
+        ),
     ]
 )
 
