@@ -1,8 +1,8 @@
 """Kernel families: their files, and the digest of everything their machine code is made from.
 
-A family is a file of inference/kernels whose name has no leading underscore, and becomes one image a tier. numba's own
-cache misses an edit in an imported operation; here the sources of simd and build, the family's file and whatever of
-`reflexarc.inference` it imports, however far, all count.
+A family is a file of inference/kernels whose name has no leading underscore, and becomes one image a tier.
+numba's own cache misses an edit in an imported operation; here the sources of simd and build, the family's
+file and whatever of `reflexarc.inference` it imports, however far, all count.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """Images of compiled kernels: where they are found, and their mapping into this process.
 
-They come from the installed package, else from a private cache, else child processes build them into that cache. An
-image is mapped from its file, readable and executable, once its hash has been checked; that is what systemd's
-MemoryDenyWriteExecute= permits.
+They come from the installed package, else from a private cache, else child processes build them into that
+cache. An image is mapped from its file, readable and executable, once its hash has been checked; that is what
+systemd's MemoryDenyWriteExecute= permits.
 """
 
 import contextlib
@@ -95,16 +95,16 @@ def make_private(directory: Path) -> None:
         raise ImageError(f"kernel cache {directory}: {error.strerror}") from None
     if state.st_uid != os.geteuid() or state.st_mode & 0o022:
         raise ImageError(
-            f"kernel cache {directory} belongs to user {state.st_uid} with mode {state.st_mode & 0o777:o}: code that "
-            f"others can write is not run, it must belong to {os.geteuid()} with mode 700"
+            f"kernel cache {directory} belongs to user {state.st_uid} with mode {state.st_mode & 0o777:o}: "
+            f"code that others can write is not run, it must belong to {os.geteuid()} with mode 700"
         )
 
 
 class ImageStore:
     """Finds, verifies, builds and maps the images of one tier.
 
-    tier: the best this CPU runs (or REFLEXARC_ISA's) unless given. cache: `default_cache` unless given. progress: is
-    told of each image built.
+    tier: the best this CPU runs (or REFLEXARC_ISA's) unless given. cache: `default_cache` unless given.
+    progress: is told of each image built.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class ImageStore:
         self._images: dict[str, Image] = {}
 
     def load(self, families: Iterable[str]) -> dict[str, Image]:
-        """The images of some families; what is nowhere is built, once among processes; ImageError if it cannot be."""
+        """The images of some families; what is nowhere is built, by one process; ImageError if it fails."""
         wanted = list(dict.fromkeys(families))
         missing = self._seek(wanted, self._installed)
         if missing:

@@ -1,7 +1,7 @@
 """The file format of a kernel image.
 
-Machine code at offset 0 (flat, position-independent, no data to write), so that the file can be mapped as it is; then
-a JSON description and its length; then a trailer with the SHA-256 of all before it.
+Machine code at offset 0 (flat, position-independent, no data to write), so that the file can be mapped as it
+is; then a JSON description and its length; then a trailer with the SHA-256 of all before it.
 """
 
 import contextlib

@@ -1,8 +1,9 @@
 """The instruction sets kernels are built for, and the one that runs here.
 
-A tier is a base level with named features, never a product. Which tiers this CPU can run is asked of the C library
-(active CPU features on x86, the auxiliary vector on ARM), which is right under emulation too, where /proc/cpuinfo
-shows the host's. The environment variable REFLEXARC_ISA forces a tier; an unknown or impossible one is refused.
+A tier is a base level with named features, never a product. Which tiers this CPU can run is asked of the C
+library (active CPU features on x86, the auxiliary vector on ARM), which is right under emulation too, where
+/proc/cpuinfo shows the host's. The environment variable REFLEXARC_ISA forces a tier; an unknown or impossible
+one is refused.
 """
 
 import ctypes
@@ -31,8 +32,8 @@ class IsaError(RuntimeError):
 class Tier:
     """One instruction set to build kernels for.
 
-    `cpu` and `features` are LLVM's names, `bits` the width of a vector register, `needs` what the CPU must have, and
-    `dot` the way four 8-bit products are summed, which fixes the order of packed weights.
+    `cpu` and `features` are LLVM's names, `bits` the width of a vector register, `needs` what the CPU must
+    have, and `dot` the way four 8-bit products are summed, which fixes the order of packed weights.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Tier:
 
     @property
     def bias(self) -> int:
-        """What an 8-bit activation's stored byte is above its value: 128 where bytes are unsigned (x86), else 0."""
+        """An 8-bit activation's stored byte minus its value: 128 where bytes are unsigned (x86), else 0."""
         return 0 if self.arm else 128
 
     @property
@@ -65,7 +66,7 @@ class Tier:
 
     @property
     def weight_order(self) -> tuple[tuple[int, int], ...]:
-        """(row, k) of each byte of a packed weight block, which is `lanes` rows by 4 consecutive k, one register.
+        """(row, k) of each byte of a packed block of weights: `lanes` rows by 4 consecutive k, one register.
 
         With w of shape [lanes, 4], the packed bytes are `[w[row, k] for row, k in weight_order]`.
         """
@@ -119,7 +120,7 @@ _ARM_FEATURES = {"dotprod": (_HWCAP, 20), "i8mm": (_HWCAP2, 13)}  # Linux, arch/
 
 
 class _Cpuid(ctypes.Structure):
-    """struct cpuid_feature of glibc's <sys/platform/x86.h>: registers as the CPU gave them, then as usable here."""
+    """struct cpuid_feature of glibc's <sys/platform/x86.h>: registers as they are, then as usable here."""
 
     _fields_ = (("raw", ctypes.c_uint32 * 4), ("active", ctypes.c_uint32 * 4))
 
@@ -176,7 +177,7 @@ def named(name: str) -> Tier:
 
 
 def choose() -> Tier:
-    """The tier to run: REFLEXARC_ISA's where set, else the best this CPU can run; IsaError where neither can be."""
+    """The tier to run: REFLEXARC_ISA's where set, else the best this CPU runs; IsaError if there is none."""
     here = runnable()
     forced = os.environ.get(FORCE)
     if forced:
@@ -192,6 +193,6 @@ def choose() -> Tier:
 
 
 def target() -> Tier:
-    """The tier to build for: REFLEXARC_TARGET's where set (any tier, from any machine), else the one to run."""
+    """The tier to build for: REFLEXARC_TARGET's where set (any machine builds any), else the one to run."""
     name = os.environ.get(TARGET)
     return named(name) if name else choose()

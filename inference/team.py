@@ -1,8 +1,8 @@
 """A team of pinned threads that runs programs of compiled kernels, the GIL released throughout.
 
-Each thread walks the whole program and does its share of every instruction; between instructions they meet at a
-barrier. Idle helpers spin for a while, then sleep on a futex, and so does the barrier, so that threads that share a
-core cannot hang it. With one thread a run is one call of compiled code and nothing else.
+Each thread walks the whole program and does its share of every instruction; between instructions they meet at
+a barrier. Idle helpers spin for a while, then sleep on a futex, and so does the barrier, so that threads that
+share a core cannot hang it. With one thread a run is one call of compiled code and nothing else.
 """
 
 import ctypes
@@ -26,9 +26,10 @@ class TeamError(RuntimeError):
 class Team:
     """N threads that run programs together: the caller's and N - 1 helpers.
 
-    image: the images' family `team`. cores: those the threads may use, by default all this thread may; with two
-    threads or more each is pinned to one of them, the calling thread to the first. spin_us: about how long an idle
-    thread spins before it sleeps. A team runs one program at a time; TeamError refuses a second one meanwhile.
+    image: the images' family `team`. cores: those the threads may use, by default all this thread may; with
+    two threads or more each is pinned to one of them, the calling thread to the first. spin_us: about how
+    long an idle thread spins before it sleeps. A team runs one program at a time; TeamError refuses a second
+    one meanwhile.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Team:
         return helpers
 
     def run(self, program: int, count: int, together: bool = True) -> None:
-        """Run `count` instructions at address `program`; with `together` false the helpers are left asleep."""
+        """Run `count` instructions at address `program`; if not `together`, the helpers are left asleep."""
         if not self._close.alive:
             raise TeamError("this team is closed")
         if self.threads == 1 or not together:
@@ -75,7 +76,7 @@ class Team:
             self._busy.release()
 
     def bind(self, program: int, count: int, together: bool = True) -> Callable[[], None]:
-        """A run prepared: with one thread a bare call of compiled code, which the caller must keep from overlapping."""
+        """A run prepared; with one thread a bare call, which the caller keeps from overlapping."""
         if self.threads == 1 or not together:
             return partial(self._alone, ctypes.c_int64(program), ctypes.c_int64(count))
         return partial(self.run, program, count)

@@ -1,6 +1,7 @@
-"""Words of the block of memory that a team of threads shares, and of the programs it runs; for both sides of the build.
+"""Words of the memory that a team of threads shares, and of its programs; for both sides of the build.
 
-Offsets in bytes, each word 8 bytes (the counters use the lower 4); what threads write has a cache line of its own.
+Offsets in bytes, each word 8 bytes (the counters use the lower 4); what threads write has a cache line of its
+own.
 """
 
 PROGRAM = 0  # address of the first instruction

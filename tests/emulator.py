@@ -1,7 +1,8 @@
-"""Run kernel images of any instruction set in a process of their own: on this CPU where it can, else under qemu.
+"""Run kernel images of any instruction set in a process of their own: on this CPU if it can, else under qemu.
 
-Neither Python nor a C library is needed on the other side: an image and the memory it works on become one static
-executable whose few instructions of start code call the kernels and write the memory back to standard output.
+Neither Python nor a C library is needed on the other side: an image and the memory it works on become one
+static executable whose few instructions of start code call the kernels and write the memory to standard
+output.
 """
 
 import shutil
@@ -37,7 +38,7 @@ class Call:
 
 
 def launcher(tier: Tier) -> list[str] | None:
-    """The command before an executable of a tier: empty for this CPU, None where there is no way to run it."""
+    """The command before an executable of a tier: empty for this CPU, None if there is no way to run it."""
     if tier in runnable():
         return []
     program, cpu = _QEMU.get(tier.name, ("", ""))
@@ -55,7 +56,7 @@ def why_not(tier: Tier) -> str:
 
 
 def execute(tier: Tier, code: bytes, memory: bytes, calls: Sequence[Call]) -> bytes:
-    """What `memory`, placed at MEMORY, holds after the calls, each of up to three int64; AssertionError on a crash."""
+    """What `memory`, placed at MEMORY, holds after calls of up to three int64; AssertionError on a crash."""
     start = (_start_arm if tier.arm else _start_x86)(calls, len(memory))
     command = launcher(tier)
     assert command is not None, why_not(tier)

@@ -2,7 +2,8 @@
 
     python -m reflexarc.inference.build TIER DIRECTORY FAMILY... [--assembly]
 
-One JSON line a family on standard output: {"family", "tier", "file", "bytes", "seconds"}, or {"family", "error"}.
+One JSON line a family on standard output: {"family", "tier", "file", "bytes", "seconds"}, or {"family",
+"error"}.
 """
 
 import argparse

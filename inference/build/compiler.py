@@ -1,7 +1,7 @@
 """Kernels to object code of any tier, this machine's or not.
 
-numba types a kernel and gives its LLVM IR, unoptimized; all kernels of a family go into one module in which only
-their entry points are external; LLVM inlines and optimizes it for the tier.
+numba types a kernel and gives its LLVM IR, unoptimized; all kernels of a family go into one module in which
+only their entry points are external; LLVM inlines and optimizes it for the tier.
 """
 
 import functools
@@ -49,7 +49,7 @@ def _typed_ir(kernel: Kernel) -> tuple[str, str]:
 
 
 def _entry_point(kernel: Kernel, symbol: str) -> str:
-    """IR of `void NAME(int64, ...)` around numba's function, which returns a status through pointers of its own.
+    """IR of `void NAME(int64, ...)` around numba's function, which returns a status through pointers.
 
     "no-builtins" keeps LLVM from turning loops into calls of memset and memcpy.
     """

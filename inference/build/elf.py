@@ -71,7 +71,7 @@ class _Object:
 
 
 def flatten(data: bytes) -> tuple[bytes, dict[str, int]]:
-    """(image, offset of each entry point); BuildError for writable data, outside symbols, unknown relocations."""
+    """(image, offset of each entry point); BuildError on writable data or outside symbols."""
     source = _Object(data)
     image, base = bytearray(), {}
     for index, section in enumerate(source.sections):

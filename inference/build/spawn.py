@@ -40,8 +40,8 @@ def build(
 ) -> list[Built]:
     """Build each tier's families into a folder, as many children at once as there are cores.
 
-    `progress` is called as each image is done, from threads of this call. `assembly` writes a .s file beside each
-    image.
+    `progress` is called as each image is done, from threads of this call. `assembly` writes a .s file beside
+    each image.
     """
     cores = len(os.sched_getaffinity(0))
     shares = [(tier, share) for tier, families in wanted.items() for share in _shares(families, cores)]

@@ -1,8 +1,8 @@
-"""The loop that runs programs, alone or by a team of threads; the address of its block of words is all it is given.
+"""The loop that runs programs, on one thread or by a team, which is given the address of its block of words.
 
-A program is instructions of 64 bytes: the address of a kernel, whose two low bits are the flags ALONE (only thread 0
-executes it) and JOIN (all threads wait for each other after it), then the kernel's operands. The words of the team's
-block are declared in `reflexarc.inference.team_block`.
+A program is instructions of 64 bytes: the address of a kernel, whose two low bits are the flags ALONE (only
+thread 0 executes it) and JOIN (all threads wait for each other after it), then the kernel's operands. The
+words of the team's block are declared in `reflexarc.inference.team_block`.
 """
 
 from reflexarc.inference.simd import (

@@ -1,10 +1,10 @@
-"""SIMD vectors for kernels, written once for every instruction set; imported by the builder only (it needs numba).
+"""SIMD vectors for kernels, written once for every instruction set; for the builder only (it needs numba).
 
 Types, n lanes of a register of this tier (LANES = 16, 8 or 4) or 16 virtual lanes (wide, ...w):
     F32 I32 (LANES)   I16 (2 LANES)   I8 (4 LANES)   F32W I32W (16)   masks, from comparisons
 
-Operators: + - * / (floats) & | ^ << >> (integers, >> keeps the sign) < <= > >= == != (-> mask) and unary -, on two
-vectors of one type or a vector and a scalar, which fills its lanes (so do the functions below, where x, y, z are vectors).
+Operators: + - * / (floats) & | ^ << >> (integers, >> keeps the sign) < <= > >= == != (-> mask) and unary -,
+on two vectors of one type, or a vector and a scalar that fills its lanes. So with functions of x, y, z:
 
     fma(x, y, z)                         x * y + z rounded once (sse42: twice); float32 scalars too
     minimum(x, y), maximum(x, y)         x if x < y else y: where a float is NaN it is y
@@ -21,18 +21,19 @@ vectors of one type or a vector and a scalar, which fills its lanes (so do the f
 
 Memory (addresses int64, any alignment):
     load_V(a), store_V(a, x)             V = i8 i16 i32 f32 i32w f32w, whole vectors
-    load_first_V(a, n)                   V = f32 f32w i32w: the first n lanes, zeros beyond; store_first_V(a, x, n)
+    load_first_V(a, n)                   V = f32 f32w i32w: the first n lanes, zeros beyond
+    store_first_V(a, x, n)               the first n lanes, nothing beyond
     load_f16(a) -> F32, load_f16w(a) -> F32W
     load_s8_V(a) load_u8_V(a) load_s16_V(a)   V = i32 i32w: widened
     store_V_8(a, x) store_V_16(a, x)     V = i32 i32w: the low bits of each lane; store_first_V_8(a, x, n)
-    load_q(a) store_q(a, x)              8-bit activations as stored by this tier <-> their values -128..127 in I32;
+    load_q(a) store_q(a, x)              8-bit activations as this tier stores them <-> -128..127 in I32 lanes;
                                          load_qw store_qw wide; store_first_q(a, x, n), store_first_qw
     peek_T(a), poke_T(a, s)              scalars, T = i8 i16 i32 i64 f32 (peek_u8 too)
 
 Products (see `dot`): load_weights(a), broadcast_activations(a), dot(acc, w, x), dot_i16(acc, x, y).
 Team (see `atomic`): atomic_load atomic_store atomic_add pause invoke futex.
 
-`helper` decorates a function that kernels call. `define(rule, emit)` and `fixed` make new operations from LLVM code.
+`helper` decorates a function that kernels call. `define(rule, emit)` and `fixed` make operations of LLVM code.
 A kernel allocates nothing, raises nothing, and calls only these, `range`, `min`, `max` of integers and helpers.
 """
 

@@ -1,8 +1,8 @@
 """Arithmetic of vectors: Python's operators, and the functions that have no operator.
 
-Operands are vectors of one type, or a vector and scalars, which are cast to its element and fill its lanes. Integers
-wrap, `>>` keeps the sign, comparisons are signed (integers) or ordered (floats) and give a mask. No product and sum is
-contracted unless written `fma`.
+Operands are vectors of one type, or a vector and scalars, which are cast to its element and fill its lanes.
+Integers wrap, `>>` keeps the sign, comparisons are signed (integers) or ordered (floats) and give a mask. No
+product and sum is contracted unless written `fma`.
 """
 
 import operator
@@ -160,7 +160,7 @@ def _extreme(symbol: str) -> Emit:
 
 
 def fused(builder: Any, x: Any, y: Any, z: Any) -> Any:
-    """Code of x * y + z, rounded once where the tier has FMA (LLVM would call a library where it has none)."""
+    """Code of x * y + z, rounded once where the tier has FMA (elsewhere LLVM would call a library)."""
     if (
         isinstance(x.type, ir.VectorType)
         or isinstance(y.type, ir.VectorType)
@@ -189,7 +189,7 @@ _ROUND = {
 
 
 def round_to_i32(builder: Any, x: Any) -> Any:
-    """Code of f32 to i32, half to even, one instruction a register; |x| < 2**31, anything else differs by tier."""
+    """Code of f32 to i32, half to even, an instruction a register; |x| < 2**31, others differ by tier."""
     lanes, i32 = x.type.count, ir.IntType(32)
     if lanes > TIER.lanes:
         low, high = (round_to_i32(builder, half) for half in halves(builder, x))

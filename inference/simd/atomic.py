@@ -1,4 +1,4 @@
-"""What the team's loop needs beside arithmetic: atomics, a spin hint, a call of a kernel, the futex system call."""
+"""What the team's loop needs beside arithmetic: atomics, a spin hint, calls of kernels and of futex."""
 
 from typing import Any
 

@@ -1,9 +1,10 @@
-"""Products of 8-bit activations and weights, summed exactly in i32: the one thing that differs by instruction set.
+"""Products of 8-bit activations and weights, summed exactly in i32: what differs by instruction set.
 
-`dot(accumulator, w, x)` adds to each of LANES rows the sum of four products. A block of weights is LANES rows by four
-consecutive k, packed in `Tier.weight_order`, always 4 * LANES bytes of signed weights. Four activations, stored as the
-tier stores them (unsigned with BIAS on x86, signed on ARM), are spread to all rows. Any byte may have any value.
-Nothing saturates: where there is no `vpdpbusd`, x86 widens to 16 bits for `pmaddwd`, since `pmaddubsw` would.
+`dot(accumulator, w, x)` adds to each of LANES rows the sum of four products. A block of weights is LANES rows
+by four consecutive k, packed in `Tier.weight_order`, always 4 * LANES bytes of signed weights. Four
+activations, stored as the tier stores them (unsigned with BIAS on x86, signed on ARM), are spread to all
+rows. Any byte may have any value. Nothing saturates: where there is no `vpdpbusd`, x86 widens to 16 bits for
+`pmaddwd`, since `pmaddubsw` would.
 """
 
 from typing import Any

@@ -74,8 +74,9 @@ def _bits(kind: Any) -> int:
 def half_to_single(builder: Any, half: Any) -> Any:
     """Code of f16 to f32, exact for finite values.
 
-    Without F16C by integer operations, as LLVM would call a library: the magnitude's bits, moved to f32's place, are
-    too small by the difference of the exponents' biases, 2**112, which a product with it mends, subnormals too.
+    Without F16C by integer operations, as LLVM would call a library: the magnitude's bits, moved to f32's
+    place, are too small by the difference of the exponents' biases, 2**112, which a product with it mends,
+    subnormals too.
     """
     count = half.type.count
     single, word = ir.VectorType(_F32, count), ir.VectorType(_I32, count)

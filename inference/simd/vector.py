@@ -53,7 +53,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def helper(function: _Function) -> _Function:
-    """Decorator of a Python function that kernels call: its body takes the call's place before compilation."""
+    """Decorator of a Python function that kernels call: its body takes the call's place, then is compiled."""
     return cast(_Function, njit(inline="always")(function))
 
 

@@ -1,8 +1,8 @@
 """Build the compiled kernels that the engine runs.
 
 Without options: those of this machine's instruction set, into the private cache, where `reflexarc run` finds
-them; what is there already and up to date is left as it is. With --tier and --output: for other machines, or into a
-wheel. Needs the extra `build` (numba); the machine that runs the kernels does not.
+them; what is there already and up to date is left as it is. With --tier and --output: for other machines, or
+into a wheel. Needs the extra `build` (numba); the machine that runs the kernels does not.
 """
 
 import argparse
@@ -32,11 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build what is missing; 0 if all images are there afterwards, 1 if one could not be built, 2 on a bad name."""
+    """Build what is missing; 0 if all images are there then, 1 if one could not be built, 2 on a bad name."""
     from reflexarc.inference import image, isa
-    from reflexarc.inference.image_file import ImageError
     from reflexarc.inference.build.spawn import Built, build
     from reflexarc.inference.families import families
+    from reflexarc.inference.image_file import ImageError
 
     start = time.perf_counter()
     directory: Path = arguments.output or image.default_cache()
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     failed = [built for built in done if built.error]
     present = len(tiers) * len(families()) - total
     print(
-        f"{total - len(failed)} built, {present} were there, {len(failed)} failed: {directory}, {seconds:.1f} s"
+        f"{total - len(failed)} built, {present} present, {len(failed)} failed: {directory}, {seconds:.1f} s"
     )
     if arguments.json:
         images = [

@@ -192,7 +192,7 @@ def halves(x, n, o):
 
 
 def products(w, x, o):
-    """64 blocks of weights by 64 x 4 activations: each block's rows by its activations, then the sum of all."""
+    """64 blocks of weights by 64 x 4 activations: each block by its activations, then the sum of all."""
     total = zero_i32()
     for i in range(64):
         rows, values = load_weights(w + 4 * LANES * i), broadcast_activations(x + 4 * i)

@@ -123,7 +123,7 @@ def test_threads_are_pinned_and_freed(loop: Image) -> None:
 @two_cores
 @pytest.mark.parametrize("fifo", [False, True])
 def test_threads_on_one_core_do_not_hang_it(loop: Image, kernels: Image, fifo: bool) -> None:
-    """Both threads forced on one core, real-time or not: the barrier sleeps, so the other one gets its turn."""
+    """Both threads forced on one core, real-time or not: the barrier sleeps, so both get their turn."""
     words, counters = counting(kernels)
     words = np.concatenate([words] * 4)
     team = Team(loop, 2, spin_us=20)
