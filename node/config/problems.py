@@ -7,8 +7,9 @@ class ConfigError(ValueError):
     """A configuration that cannot be used; `problems` holds one line each."""
 
     def __init__(self, problems: list[str], where: str = "configuration") -> None:
-        count = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"
-        super().__init__(f"{where}: {count}\n" + "\n".join(f"  {line}" for line in problems))
+        many = len(problems) > 1
+        lines = [f"{len(problems)} problems", *(f"  {line}" for line in problems)] if many else problems
+        super().__init__(f"{where}: " + "\n".join(lines))
         self.problems = problems
 
 
