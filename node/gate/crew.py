@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from reflexarc.node.config.schema import Config, Worker
+from reflexarc.node.config.schema import Worker
 from reflexarc.node.endpoints import BindError
-from reflexarc.node.gate.process import WorkerProcess
+from reflexarc.node.gate.process import Plan, WorkerProcess
 from reflexarc.node.sockets import Sockets
 
 FIRST_BACKOFF_NS = 100_000_000
@@ -44,8 +44,9 @@ class Post:
 class Crew:
     """The workers of one configuration. `poll` never waits."""
 
-    def __init__(self, config: Config, sockets: Sockets, folder: Path, serial: int) -> None:
-        self.config = config
+    def __init__(self, plan: Plan, sockets: Sockets, folder: Path, serial: int) -> None:
+        self.config = config = plan.config
+        self._plan = plan
         self.posts = {
             name: Post(worker) for name, worker in config.workers.items() if config.pipelines_of(name)
         }
@@ -121,7 +122,7 @@ class Crew:
         path = self._folder / f"{self.config.node.name}.{name}.{self._serial}.{post.restarts}.sock"
         post.resident_mb = 0.0
         try:
-            post.process = WorkerProcess(self.config, name, self._sockets, path, now)
+            post.process = WorkerProcess(self._plan, name, self._sockets, path, now)
         except (OSError, BindError) as error:
             self._vacate(post, f"cannot start: {error}", now)
             self.failure = f"worker.{name}: {post.last_end}"

@@ -24,7 +24,7 @@ from reflexarc.node.gate.report import channels_map, status, streams_alive, work
 from reflexarc.node.gate.signals import Signals
 from reflexarc.node.say import say
 from reflexarc.node.sockets import receive
-from reflexarc.node.systemd import Manager
+from reflexarc.node.systemd import Notifier
 
 CHORES_NS = 50 * MS  # between looks at processes, files and the service manager
 REPORT_NS = SECOND
@@ -41,7 +41,7 @@ class Loop:
         core: Gate,
         keeper: Keeper,
         reload: Reload,
-        manager: Manager,
+        notifier: Notifier,
         heard: Signals,
         publisher: zmq.Socket[bytes],
         stopper: zmq.Socket[bytes] | None,
@@ -51,16 +51,16 @@ class Loop:
         self._core = core
         self._keeper = keeper
         self._reload = reload
-        self._manager = manager
+        self._notifier = notifier
         self._signals = heard
         self._publisher = publisher
         self._stopper = stopper
-        self._stopper_fd = [] if stopper is None else [stopper.get(zmq.FD)]
+        self._stopper_fd = [] if stopper is None else [int(stopper.get(zmq.FD))]
         self._intake = Intake(core, self._publish)
         self._stall_ns = crew.config.gate.stall_ms * MS
         self._started = clock.now()
         self._ready = self._stopping = False
-        self._commands = self._stalls = self._latest = self._reports = 0
+        self._commands = self._fed = self._stalls = self._latest = self._reports = 0
         self._next_chores = self._next_report = 0
 
     def run(self) -> None:
@@ -135,7 +135,7 @@ class Loop:
         if heard & signals.STOP and not self._stopping:
             self._stopping = True
             say("stopping")
-            self._manager.stopping()
+            self._notifier.stopping("stopping: ramps to safe")
             self._core.shutdown(now, self._crew.config.node.shutdown_ms * MS)
             self._crew.stop(now)
         elif heard & signals.RELOAD:
@@ -150,6 +150,7 @@ class Loop:
         if not self._stopping:
             self._renew(now)
             self._get_ready(now)
+        self._feed(now)
 
     def _renew(self, now: int) -> None:
         """Go on with a new configuration, if there is one."""
@@ -181,12 +182,20 @@ class Loop:
         grace = self._crew.config.node.ready_grace_ms * MS
         if all(streams_alive(self._crew).values()) or now - self._started > grace:
             self._ready = True
-            self._manager.ready()
+            self._notifier.ready(status(self._core, self._crew, self._reload.error))
+
+    def _feed(self, now: int) -> None:
+        """Feed the watchdog while commands really go out, or none is due."""
+        due = self._core.next_deadline()
+        if self._commands != self._fed or due is None or due > now:
+            self._fed = self._commands
+            self._notifier.watchdog()
 
     def _report(self, now: int) -> None:
         self._next_report = now + REPORT_NS
         line = status(self._core, self._crew, self._reload.error)
-        self._manager.status(line)
+        if not self._stopping:
+            self._notifier.status(line)
         plain: dict[str, object] = {
             "session": self._session,
             "seq": self._reports,

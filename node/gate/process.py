@@ -5,12 +5,15 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import zmq
 
 from reflexarc.node import wire
+from reflexarc.node.budget import Allowed
 from reflexarc.node.clock import fresh_session
+from reflexarc.node.config.place import Placement
 from reflexarc.node.config.schema import Config
 from reflexarc.node.sockets import Sockets
 from reflexarc.node.worker.order import Order
@@ -21,14 +24,23 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A configuration and where its processes run on this machine."""
+
+    config: Config
+    placement: Placement
+    allowed: Allowed
+
+
 class WorkerProcess:
     """A spawned worker, with a session number and a socket of its own: nothing of a former one mixes in."""
 
-    def __init__(self, config: Config, name: str, sockets: Sockets, path: Path, now: int) -> None:
+    def __init__(self, plan: Plan, name: str, sockets: Sockets, path: Path, now: int) -> None:
         """Binds the socket (PULL) at `path`, then spawns the process. Raises OSError, BindError."""
         self.name = name
         self.session = fresh_session()
-        self.pipelines = frozenset(pipeline.name for pipeline in config.pipelines_of(name))
+        self.pipelines = frozenset(pipeline.name for pipeline in plan.config.pipelines_of(name))
         self.started = self.heard = now
         self.greeted = False  # said hello
         self.epoch = 0
@@ -42,9 +54,9 @@ class WorkerProcess:
         self.socket: zmq.Socket[bytes] = sockets.puller(
             endpoint, f"worker.{name}", max_bytes=wire.MAX_BYTES, queue=QUEUE
         )
-        self.fd: int = self.socket.get(zmq.FD)
+        self.fd = int(self.socket.get(zmq.FD))
         try:
-            self._process = _spawn(config, name, endpoint, self.session)
+            self._process = _spawn(plan, name, endpoint, self.session)
         except OSError:
             self._unbind()
             raise
@@ -100,11 +112,23 @@ class WorkerProcess:
             path.unlink(missing_ok=True)
 
 
-def _spawn(config: Config, name: str, endpoint: str, session: int) -> subprocess.Popen[bytes]:
+def _spawn(plan: Plan, name: str, endpoint: str, session: int) -> subprocess.Popen[bytes]:
     """Start the worker with its order on standard input: a file in memory, so that writing it never waits."""
-    order = Order(config.text, str(config.base), name, endpoint, session, os.getpid())
+    seat = plan.placement.workers[name]
+    order = Order(
+        text=plan.config.text,
+        base=str(plan.config.base),
+        worker=name,
+        endpoint=endpoint,
+        session=session,
+        gate=os.getpid(),
+        allowed=plan.allowed.cores,
+        cores=seat.cores,
+        threads=seat.threads,
+        priority_kind=seat.priority.kind,
+        priority_level=seat.priority.level,
+    )
     environment = os.environ | _ONE_THREAD
-    environment.pop("NOTIFY_SOCKET", None)
     fd = os.memfd_create("order", os.MFD_CLOEXEC)
     try:
         os.write(fd, order.to_line())

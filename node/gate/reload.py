@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 
+from reflexarc.node.config.problems import ConfigError
 from reflexarc.node.config.schema import Config
 from reflexarc.node.gate.crew import Crew
 from reflexarc.node.gate.watch import Verdict, Watch
@@ -30,15 +31,15 @@ class Reload:
         verdict = self._watch.poll(now)
         if verdict is not None:
             self._judge(verdict, current, now)
-        crew = self.staged
-        if crew is None:
+        staged = self.staged
+        if staged is None:
             return None
-        crew.poll(now)
-        if crew.failure:
-            self._refuse(crew.failure, now)
-        elif crew.ready:
+        staged.poll(now)
+        if staged.failure:
+            self._refuse(staged.failure, now)
+        elif staged.ready:
             self.staged, self.error = None, ""
-            return crew
+            return staged
         return None
 
     def retire(self, crew: Crew, now: int) -> None:
@@ -60,8 +61,13 @@ class Reload:
         else:
             if self.staged is not None:
                 self.retire(self.staged, now)
-            self.staged = self._make(verdict.config)
-            self.staged.start(now)
+                self.staged = None
+            try:
+                self.staged = self._make(verdict.config)
+            except (ConfigError, RuntimeError) as error:
+                self._refuse(str(error), now)
+            else:
+                self.staged.start(now)
 
     def _refuse(self, error: str, now: int) -> None:
         self.error = error

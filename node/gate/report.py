@@ -87,4 +87,4 @@ def _rates(crew: Crew) -> Iterator[str]:
         said = post.process.health if post.process is not None else {}
         for stream in crew.config.streams_of(name):
             rate = said.get(f"stream.{stream.name}.rate_hz")
-            yield f"{stream.name} {rate:.0f} Hz" if isinstance(rate, float) else stream.name
+            yield f"{stream.name} {rate:.0f} Hz" if isinstance(rate, float) and rate else stream.name

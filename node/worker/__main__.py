@@ -1,4 +1,4 @@
-"""The worker process: `python -m reflexarc.node.worker`, started by the gate with its order on standard input."""
+"""The worker process, started by the gate with its order on standard input."""
 
 import sys
 

@@ -95,8 +95,8 @@ class Source:
             max_bytes=max(each.spec.max_bytes for each in inputs),
             queue=queue,
         )
-        self.fd: int = self.socket.get(zmq.FD)
-        self.connections = Connections(self.socket)
+        self.fd = int(self.socket.get(zmq.FD))
+        self.connections = sockets.watch(self.socket)
         self._inputs = {each.spec.topic.encode(): each for each in inputs}
         for each in inputs:
             each.connections = self.connections

@@ -22,6 +22,7 @@ from reflexarc.node.worker.task import Task
 
 GATHER_NS = 300 * US  # from one wake to the next, so that messages close to each other cost one turn
 LOOK_NS = 20 * MS  # between looks at the streams' health
+TEND_NS = 200 * MS  # between looks at the connections
 REPORT_NS = SECOND
 
 
@@ -47,16 +48,15 @@ class Loop:
         self._topic = wire.HEALTH + name
         self._stall_ns = stall_ns
         self._gate = gate
-        self._inboxes = {each.name: each.inbox for each in inputs.values()}
+        self._inboxes = {each.name: each.inbox for each in inputs}
         self._fds = [source.fd for source in sources]
-        self._parent = os.getppid()
         self._reports = 0
-        self._next_look = self._next_report = 0
+        self._next_look = self._next_tend = self._next_report = 0
 
-    def run(self) -> None:
-        """Turn after turn until the gate is gone."""
+    def run(self, gate: int) -> None:
+        """Turn after turn until the process `gate` is not the parent any more."""
         due = clock.now()
-        while os.getppid() == self._parent:
+        while os.getppid() == gate:
             begin = clock.now()
             if begin - due > self._stall_ns:
                 self._stalled(begin)
@@ -95,6 +95,10 @@ class Loop:
         """See to the streams' health, and report it where it is due."""
         self._next_look = now + LOOK_NS
         wall = clock.wall()
+        if now >= self._next_tend:
+            self._next_tend = now + TEND_NS
+            for source in self._sources:
+                source.connections.update()
         changed = False
         for each in self._inputs:
             alive = each.alive
@@ -138,8 +142,6 @@ class Loop:
 
     def _report(self, now: int, wall: int) -> None:
         self._next_report = now + REPORT_NS
-        for source in self._sources:
-            source.connections.update()
         plain: dict[str, object] = {
             "session": self._session,
             "seq": self._reports,

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 class Order:
     """Which worker of which configuration to be, and where the gate listens.
 
-    `text` and `base` are those of the configuration (`load.parse`), `endpoint` is the gate's PULL socket, `session`
-    the number that all messages of the worker bear, `gate` the process id to live and die with.
+    `text` and `base` are those of the configuration (`load.parse`), `endpoint` is the gate's PULL socket,
+    `session` the number that all messages of the worker bear, `gate` the process to live and die with. Its
+    seat is `cores`, `threads` and the priority; until its models are loaded it may use all `allowed` cores.
     """
 
     text: str
@@ -18,6 +19,11 @@ class Order:
     endpoint: str
     session: int
     gate: int
+    allowed: tuple[int, ...]
+    cores: tuple[int, ...]
+    threads: int
+    priority_kind: str
+    priority_level: int
 
     def to_line(self) -> bytes:
         """The line."""

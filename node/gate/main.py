@@ -1,0 +1,95 @@
+"""From a configuration file to a running node: budgets, lock, latch, sockets, workers, then the loop."""
+
+import gc
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+from reflexarc.control.estop import EStop
+from reflexarc.control.gate import Gate
+from reflexarc.node import budget, clock, realtime, wire
+from reflexarc.node.budget import Allowed
+from reflexarc.node.clock import MS
+from reflexarc.node.config.load import load
+from reflexarc.node.config.place import Placement, place
+from reflexarc.node.config.schema import Config
+from reflexarc.node.gate.channels import channel_specs
+from reflexarc.node.gate.crew import Crew
+from reflexarc.node.gate.folder import check_room, runtime_folder, take
+from reflexarc.node.gate.latch import Keeper, LatchFile
+from reflexarc.node.gate.loop import Loop
+from reflexarc.node.gate.process import Plan
+from reflexarc.node.gate.reload import Reload
+from reflexarc.node.gate.signals import Signals
+from reflexarc.node.gate.watch import Watch
+from reflexarc.node.say import say
+from reflexarc.node.sockets import Sockets
+from reflexarc.node.systemd import Notifier
+
+
+def run(path: Path) -> int:
+    """Run the node until SIGTERM or SIGINT.
+
+    Raises ConfigError, FolderError or BindError, before anything has begun.
+    """
+    config = load(path)
+    allowed = budget.allowed()
+    placement = place(config, allowed)
+    with ExitStack() as stack:
+        folder = runtime_folder()
+        stack.callback(take(folder, config.node.name).release)
+        notifier, heard = Notifier(), Signals()
+        sockets = stack.enter_context(_sit(placement))
+        publisher = sockets.publisher(config.node.publish, "node.publish")
+        stopper = None
+        if (estop := config.gate.estop) is not None:
+            stopper = sockets.puller(estop.endpoint, "gate.estop.endpoint", max_bytes=wire.MAX_BYTES)
+        make = _maker(allowed, sockets, folder)
+        crew = make(config)
+        session, now = clock.fresh_session(), clock.now()
+        latch = LatchFile(folder / f"{config.node.name}.estop")
+        core = Gate(channel_specs(config), session, now, _estop(config, latch, now))
+        keeper = Keeper(latch, core.estop)
+        reload = Reload(Watch(path, now), make)
+        loop = Loop(session, crew, core, keeper, reload, notifier, heard, publisher, stopper)
+        stack.callback(loop.close)
+        crew.start(now)
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        loop.run()
+    return 0
+
+
+def _sit(placement: Placement) -> Sockets:
+    """Take the gate's cores and priority, and make sockets whose thread has both."""
+    seat = placement.gate
+    warnings = [*placement.warnings, *realtime.pin(seat.cores, "gate.cores")]
+    priority, more = realtime.prioritize(seat.priority, "gate.priority", reset_on_fork=True)
+    warnings += [*more, *realtime.lock_memory("gate")]
+    realtime.sharpen_timers()
+    for warning in warnings:
+        say(f"warning: {warning}")
+    return Sockets(fifo=priority.level if priority.realtime else None, cores=seat.cores)
+
+
+def _maker(allowed: Allowed, sockets: Sockets, folder: Path) -> Callable[[Config], Crew]:
+    serial = count()
+
+    def make(config: Config) -> Crew:
+        for worker in config.workers:
+            check_room(folder, config.node.name, worker)
+        return Crew(Plan(config, place(config, allowed), allowed), sockets, folder, next(serial))
+
+    return make
+
+
+def _estop(config: Config, latch: LatchFile, now: int) -> EStop:
+    """The e-stop as it was left; a latch that cannot be read is a stop."""
+    heartbeat = 0 if config.gate.estop is None else config.gate.estop.heartbeat_ms * MS
+    estop = EStop(now, heartbeat)
+    kept = latch.read()
+    if kept is not None:
+        estop.restore(kept, now)
+    return estop
