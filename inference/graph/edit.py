@@ -35,6 +35,7 @@ class Editor:
         self._producer: dict[str, Node] = {}
         self._users: dict[str, Counter[Node]] = {}
         self._suffix: dict[str, int] = {}
+        self._origin: dict[str, str] = {}
         for node in graph.nodes:
             self._insert(Node(node.op, node.name, list(node.inputs), list(node.outputs), dict(node.attrs)))
 
@@ -70,9 +71,15 @@ class Editor:
             name = f"{hint}.{count}"
         return name
 
-    def constant(self, hint: str, data: NDArray[Any], quant: QuantParams | None = None) -> str:
-        """Add a constant; returns its name."""
-        return self.tensor(Tensor(self.fresh(hint), dtype_name(data.dtype), data.shape, data, quant))
+    def constant(self, origin: str, data: NDArray[Any], quant: QuantParams | None = None) -> str:
+        """Add a constant made from the tensor `origin`, or named so; returns its name.
+
+        It takes the name of its origin over if that is gone at the end.
+        """
+        name = self.fresh(origin)
+        if name != origin:
+            self._origin[name] = self._origin.get(origin, origin)
+        return self.tensor(Tensor(name, dtype_name(data.dtype), data.shape, data, quant))
 
     def tensor(self, tensor: Tensor) -> str:
         """Add a tensor under its own name; returns that."""
@@ -131,8 +138,16 @@ class Editor:
         live = self._live()
         used = {*self.inputs, *self.outputs}
         used.update(name for node in live for name in (*node.inputs, *node.outputs))
-        tensors = {name: tensor for name, tensor in self.tensors.items() if name in used}
-        return Graph(self.name, tensors, self._sorted(live), list(self.inputs), list(self.outputs))
+        order = self._sorted(live)
+        names = self._restored(used)
+        for node in live:
+            node.inputs = [names.get(name, name) for name in node.inputs]
+        tensors = {}
+        for name, tensor in self.tensors.items():
+            if name in used:
+                new = names.get(name, name)
+                tensors[new] = replace(tensor, name=new)
+        return Graph(self.name, tensors, order, list(self.inputs), list(self.outputs))
 
     def _insert(self, node: Node) -> None:
         self._nodes[node] = None
@@ -151,6 +166,16 @@ class Editor:
         for user, times in self._users.pop(old, Counter()).items():
             self._users.setdefault(new, Counter())[user] += times
             user.inputs = [new if name == old else name for name in user.inputs]
+
+    def _restored(self, used: set[str]) -> dict[str, str]:
+        """Constants that get the names of their origins."""
+        names: dict[str, str] = {}
+        taken = set(used)
+        for name, origin in self._origin.items():
+            if name in used and origin not in taken and name not in self.outputs:
+                names[name] = origin
+                taken.add(origin)
+        return names
 
     def _live(self) -> dict[Node, None]:
         live: dict[Node, None] = {}

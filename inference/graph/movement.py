@@ -44,12 +44,11 @@ class Movement:
     def transpose(self, perm: Perm) -> Movement:
         """This movement, then a transpose."""
         shape = tuple(self.shape[axis] for axis in perm)
-        step = _canonical(self.shape, perm)
-        steps = self.steps
-        if steps and step:
-            joined = _join(steps[-1], step)
-            steps, step = (steps, step) if joined is None else (steps[:-1], joined)
-        return Movement(self.base, (*steps, step) if step and step[1] else steps, shape)
+        steps, new = self.steps, _canonical(self.shape, perm)
+        if steps and new:
+            joined = _join(steps[-1], new[0])
+            steps, new = (steps, new) if joined is None else (steps[:-1], joined)
+        return Movement(self.base, (*steps, *new), shape)
 
     def apply(self, data: NDArray[Any]) -> NDArray[Any]:
         """Do it to an array of shape `base`."""
@@ -65,7 +64,7 @@ class Movement:
         return data.reshape(self.base)
 
     def direct(self) -> Perm | None:
-        """The permutation of the axes of `base` that, with a reshape after it, is all of this, if there is one."""
+        """The permutation of `base` that, with a reshape after it, is all of this; None if there is none."""
         if len(self.steps) != 1:
             return None
         dims, perm = self.steps[0]
@@ -87,8 +86,8 @@ def _inverse(perm: Perm) -> Perm:
     return tuple(result)
 
 
-def _canonical(dims: Shape, perm: Perm) -> Step:
-    """The step without dimensions of 1, axes that stay neighbours merged; ((), ()) if nothing moves."""
+def _canonical(dims: Shape, perm: Perm) -> tuple[Step, ...]:
+    """The step without dimensions of 1, axes that stay neighbours merged; none if nothing moves."""
     runs: list[list[int]] = []
     real = [axis for axis in range(len(dims)) if dims[axis] != 1]
     order = {axis: index for index, axis in enumerate(real)}
@@ -98,14 +97,14 @@ def _canonical(dims: Shape, perm: Perm) -> Step:
         else:
             runs.append([axis])
     if len(runs) < 2:
-        return (), ()
+        return ()
     by_input = sorted(range(len(runs)), key=lambda index: runs[index][0])
     sizes = tuple(prod(dims[real[axis]] for axis in runs[index]) for index in by_input)
-    return sizes, _inverse(tuple(by_input))
+    return ((sizes, _inverse(tuple(by_input))),)
 
 
-def _join(first: Step, second: Step) -> Step | None:
-    """Two steps as one; None where their dimensions have no common refinement."""
+def _join(first: Step, second: Step) -> tuple[Step, ...] | None:
+    """Two steps as one, or as none if they cancel; None where their dimensions have no common refinement."""
     dims, perm = first
     middle = tuple(dims[axis] for axis in perm)
     parts = _refine(middle, second[0])

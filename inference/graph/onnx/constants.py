@@ -15,10 +15,9 @@ from reflexarc.inference.graph.onnx.messages import TensorProto
 from reflexarc.inference.graph.onnx.tensors import decode, dtype_of
 
 Array = NDArray[Any]
-MAX_GROWN = 1 << 20
-"""Elements of a constant that is larger than all it was made from: repetition must not fill the memory."""
-MAX_WORK = 1 << 28
-"""Elements evaluated in one model."""
+ALLOWANCE = 1 << 22
+"""Elements that may be evaluated beside a multiple of those in the file: repetition must not fill the memory."""
+PER_ELEMENT = 8
 
 
 def evaluate(context: Context) -> None:
@@ -32,9 +31,8 @@ def evaluate(context: Context) -> None:
         raise ModelError(f"{context.node}: {error}") from None
     if result.ndim > MAX_RANK:
         raise ModelError(f"{context.node}: {result.ndim} dimensions, at most {MAX_RANK}")
+    _spend(context, result.size)
     context.evaluated += result.size
-    if context.evaluated > MAX_WORK:
-        raise ModelError(f"{context.node}: more than {MAX_WORK} elements of constants to evaluate")
     context.give(context.constant(context.base, result))
 
 
@@ -42,17 +40,22 @@ def _inputs(context: Context) -> list[Array]:
     return [context.value(i) for i in range(len(context.node.inputs)) if context.has(i)]
 
 
-def _bound(context: Context, size: int) -> None:
-    limit = max(MAX_GROWN, sum(a.size for a in _inputs(context)))
-    if size > limit:
-        raise ModelError(f"{context.node}: a constant of {size} elements, at most {limit}")
+def _spend(context: Context, size: int) -> None:
+    """Refuse to make a constant of that size when too many have been made."""
+    limit = ALLOWANCE + PER_ELEMENT * context.stored
+    if context.evaluated + size > limit:
+        raise ModelError(
+            f"{context.node}: {context.evaluated} + {size} elements of constants, at most {limit}"
+        )
 
 
 def _constant(context: Context) -> Array:
     attrs = context.node.attrs
     value = attrs.get("value")
     if isinstance(value, TensorProto):
-        return decode(value, None)
+        data = decode(value, None)
+        context.stored += data.size
+        return data
     for key, dtype in (
         ("value_float", "f32"),
         ("value_floats", "f32"),
@@ -70,7 +73,7 @@ def _binary(function: Callable[[Array, Array], Array]) -> Callable[[Context], Ar
         a, b = context.value(0), context.value(1)
         if a.dtype != b.dtype:
             raise ModelError(f"{context.node}: dtypes {a.dtype} and {b.dtype}")
-        _bound(context, prod(np.broadcast_shapes(a.shape, b.shape)))
+        _spend(context, prod(np.broadcast_shapes(a.shape, b.shape)))
         return function(a, b)
 
     return evaluator
@@ -87,13 +90,13 @@ def _divide(a: Array, b: Array) -> Array:
 def _gather(context: Context) -> Array:
     data, index = context.value(0), context.value(1)
     axis = context.axis_of(context.integer("axis", 0), data.ndim)
-    _bound(context, data.size // max(data.shape[axis], 1) * index.size)
+    _spend(context, data.size // max(data.shape[axis], 1) * index.size)
     return np.asarray(np.take(data, index.astype(np.int64), axis))
 
 
 def _concat(context: Context) -> Array:
     arrays = _inputs(context)
-    _bound(context, sum(a.size for a in arrays))
+    _spend(context, sum(a.size for a in arrays))
     return np.concatenate(arrays, context.integer("axis"))
 
 

@@ -21,7 +21,8 @@ class Context:
         self.editor = editor
         self.opset = opset
         self.node = NodeProto()
-        self.evaluated = 0  # elements of constants made so far
+        self.stored = 0  # elements of constants in the file
+        self.evaluated = 0  # elements of constants made from them
         self._stands_for: dict[str, str] = {}
         self._fixed: set[str] = set()  # tensors that constants alone decide
 

@@ -44,7 +44,7 @@ def _sub(context: Context) -> None:
     """a - b as a + (-b), which is the same float."""
     negative = context.tensor(1).data
     if negative is not None and negative.dtype == np.float32:
-        name = context.constant(f"{context.name(1)}:negative", -negative)
+        name = context.constant(context.name(1), -negative)
     else:
         minus = context.constant(f"{context.base}:minus", np.array(-1, np.float32))
         name = context.emit("mul", [context.name(1), minus], part="negative")
@@ -57,7 +57,7 @@ def _div(context: Context) -> None:
     divisor = context.value(1)
     if divisor.dtype != np.float32 or not divisor.all():
         raise ModelError(f"{context.node}: the divisor is not float, or zero")
-    name = context.constant(f"{context.name(1)}:inverse", (1 / divisor.astype(np.float64)).astype(np.float32))
+    name = context.constant(context.name(1), (1 / divisor.astype(np.float64)).astype(np.float32))
     context.give(context.emit("mul", [context.name(0), name]))
 
 

@@ -87,7 +87,9 @@ def _check_supported(graph: GraphProto) -> None:
 
 def _declare(context: Context, graph: GraphProto, folder: Path | None, dims: Mapping[str, int]) -> None:
     for tensor in graph.initializers:
-        context.define(tensor.name, context.constant(tensor.name, decode(tensor, folder)))
+        data = decode(tensor, folder)
+        context.stored += data.size
+        context.define(tensor.name, context.constant(tensor.name, data))
     given = {tensor.name for tensor in graph.initializers}
     for value in graph.inputs:
         if value.name not in given:

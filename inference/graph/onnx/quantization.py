@@ -18,8 +18,8 @@ def _params(context: Context) -> QuantParams:
     scale = context.value(1)
     if scale.dtype != np.float32 or context.integer("block_size", 0):
         raise ModelError(f"{context.node}: scales of {scale.dtype}, or in blocks, are not supported")
-    zero_point = context.value(2) if context.has(2) else np.zeros(scale.shape, np.int32)
-    if zero_point.shape != scale.shape or zero_point.dtype.kind not in "iu":
+    zero_point = context.value(2) if context.has(2) else np.zeros(scale.size, np.int32)
+    if zero_point.size != scale.size or zero_point.dtype.kind not in "iu":
         raise ModelError(f"{context.node}: {scale.shape} scales with {zero_point.shape} zero points")
     axis = None
     if scale.size > 1:
@@ -52,7 +52,7 @@ def _scaled(context: Context) -> str:
     if params.same(tensor.quant):
         return tensor.name
     if tensor.data is not None:
-        return context.constant(f"{tensor.name}:scaled" if tensor.quant else tensor.name, tensor.data, params)
+        return context.constant(tensor.name, tensor.data, params)
     if tensor.quant is not None or tensor.name not in context.editor.inputs:
         raise ModelError(f"{context.node}: {tensor.name!r} was quantized with another scale")
     scaled: Tensor = replace(tensor, quant=params)

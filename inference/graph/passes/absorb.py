@@ -37,7 +37,7 @@ def _absorb(editor: Editor, node: Node) -> None:
     came_from = due.apply(np.arange(x.size).reshape(due.base)).ravel()
     data = np.empty_like(weights.data)
     data[:, came_from] = weights.data
-    order = editor.constant(f"{weights.name}:ordered", data, weights.quant)
+    order = editor.constant(weights.name, data, weights.quant)
     output = editor.tensors[node.outputs[0]]
     editor.remove(node)
     flat = editor.add(

@@ -109,7 +109,7 @@ class _Walk:
         for axis in range(data.ndim):
             one = data.take([0], axis)
             data = one if np.array_equal(np.broadcast_to(one, data.shape), data) else data
-        return self.new.constant(f"{tensor.name}:last", np.ascontiguousarray(data), tensor.quant)
+        return self.new.constant(tensor.name, np.ascontiguousarray(data), tensor.quant)
 
     def _settle(self, name: str) -> str:
         """The tensor with its movement done."""
@@ -137,7 +137,7 @@ class _Walk:
     def _emit(self, op: str, name: str, source: str, value: tuple[int, ...]) -> str:
         key = "shape" if op == "reshape" else "perm"
         quant = self.old.tensors[name].quant
-        return self.new.add(op, [source], {key: value}, name=name, output=f"{name}:{op}", quant=quant)
+        return self.new.add(op, [source], {key: value}, name=name, output=f"{source}:{op}", quant=quant)
 
     def _give(self, name: str) -> None:
         """Make the tensor an output under its own name."""

@@ -49,7 +49,7 @@ def _fold(editor: Editor, layer: Node, node: Node, other: str) -> bool:
     result = node.outputs[0]
     editor.remove(node)
     editor.remove(layer)
-    inputs = [layer.inputs[0], weights, editor.constant(f"{layer.inputs[2]}:folded", bias)]
+    inputs = [layer.inputs[0], weights, editor.constant(layer.inputs[2], bias)]
     editor.add(layer.op, inputs, layer.attrs, name=layer.name, output=result)
     return True
 
@@ -62,7 +62,7 @@ def _scaled(editor: Editor, name: str, factor: Floats) -> str | None:
         if weights is None:
             return None
         along = factor.reshape(-1, *[1] * (weights.ndim - 1))
-        return editor.constant(f"{name}:folded", (weights * along).astype(np.float32))
+        return editor.constant(name, (weights * along).astype(np.float32))
     quant, data = integers.quant, integers.data
     if quant is None or data is None or quant.axis not in (None, 0):
         return None
@@ -71,5 +71,5 @@ def _scaled(editor: Editor, name: str, factor: Floats) -> str | None:
         return None
     zero_point = np.broadcast_to(quant.zero_point, factor.shape)
     params = QuantParams(scale.astype(np.float32), zero_point, 0)
-    constant = editor.constant(f"{integers.name}:folded", data, params)
+    constant = editor.constant(integers.name, data, params)
     return editor.add("dequantize", [constant], name=name, output=f"{name}:folded", dtype="f32")

@@ -32,7 +32,7 @@ def dequantize_constants(graph: Graph) -> Graph:
     for node in editor.nodes():
         tensor = editor.tensors[node.inputs[0]]
         if node.op == "dequantize" and tensor.data is not None and tensor.quant is not None:
-            floats = editor.constant(f"{tensor.name}:float", dequantize(tensor.data, tensor.quant))
+            floats = editor.constant(tensor.name, dequantize(tensor.data, tensor.quant))
             editor.replace(node, floats)
     return editor.finish()
 
@@ -46,7 +46,7 @@ def _fold_move(editor: Editor, node: Node) -> None:
     quant = source.quant and move_quant(node.op, node.attrs, source.shape, source.quant)
     if source.quant is not None and quant is None:
         return
-    moved = editor.constant(f"{source.name}:moved", move(node.op, node.attrs, source.data), quant)
+    moved = editor.constant(source.name, move(node.op, node.attrs, source.data), quant)
     if through:
         output = node.outputs[0]
         editor.remove(node)
@@ -59,7 +59,7 @@ def _fold_quantize(editor: Editor, node: Node) -> None:
     data, output = editor.value(node.inputs[0]), editor.tensors[node.outputs[0]]
     if data is not None and output.quant is not None:
         integers = quantize(data, output.quant, output.dtype)
-        editor.replace(node, editor.constant(f"{output.name}:folded", integers, output.quant))
+        editor.replace(node, editor.constant(output.name, integers, output.quant))
 
 
 def _fold_arithmetic(editor: Editor, node: Node) -> None:

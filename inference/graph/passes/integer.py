@@ -70,8 +70,8 @@ def _bias(editor: Editor, node: Node, quant: QuantParams) -> str | None:
     if stated is not None and stated.dtype == "i32" and stated.quant is not None:
         close = np.allclose(np.broadcast_to(stated.quant.scale, floats.shape), quant.scale, rtol=1e-5, atol=0)
         if close and not stated.quant.zero_point.any() and stated.data is not None:
-            return editor.constant(f"{stated.name}:bias", stated.data, quant)
-    return editor.constant(f"{node.inputs[2]}:bias", quantize(floats, quant, "i32"), quant)
+            return editor.constant(stated.name, stated.data, quant)
+    return editor.constant(node.inputs[2], quantize(floats, quant, "i32"), quant)
 
 
 def _replace(editor: Editor, node: Node, inputs: list[str]) -> None:

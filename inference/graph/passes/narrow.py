@@ -30,7 +30,7 @@ def _split(editor: Editor, layer: Node, user: Node) -> None:
         if tensor.data is None:
             return
         quant = tensor.quant and move_quant("slice", attrs, tensor.shape, tensor.quant)
-        inputs.append(editor.constant(f"{name}:part", move("slice", attrs, tensor.data), quant))
+        inputs.append(editor.constant(name, move("slice", attrs, tensor.data), quant))
     output = editor.tensors[user.outputs[0]]
     editor.remove(user)
     editor.add(

@@ -38,7 +38,7 @@ def _constant(editor: Editor, node: Node) -> None:
     if tensor.dtype != "u8" or tensor.data is None or tensor.quant is None:
         return
     data = (tensor.data ^ np.uint8(0x80)).view(np.int8)
-    constant = editor.constant(f"{tensor.name}:signed", data, _shifted(tensor.quant))
+    constant = editor.constant(tensor.name, data, _shifted(tensor.quant))
     output = node.outputs[0]
     editor.remove(node)
     editor.add("dequantize", [constant], name=node.name, output=output, dtype="f32")
