@@ -77,6 +77,12 @@ class Classify:
         self._vote(UNAVAILABLE)
         return Verdict(UNAVAILABLE, 0.0)
 
+    def adopt(self, label: str) -> None:
+        """Hold a label that was found elsewhere: replay takes up a log in its middle. Others are left alone."""
+        if label == UNDECIDED or label in self._labels:
+            self._label = label
+            self._misses = 0 if label == self._candidate else self._misses
+
     def _vote(self, candidate: str) -> None:
         self._run = self._run + 1 if candidate == self._candidate else 1
         self._misses = 0 if candidate == self._label else self._misses + 1

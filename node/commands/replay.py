@@ -170,7 +170,7 @@ def _report(
 
 def _say_live(account: Account, begin: int, say: Callable[[str], None]) -> None:
     """Where the log was whole, and whether the decisions there were those of that day."""
-    for each in account.intervals[:SHOWN]:
+    for each in account.compared[:SHOWN]:
         span = f"{(each.begin - begin) / SECOND:.1f} to {(each.end - begin) / SECOND:.1f} s"
         same = "all as decided live" if not each.different else f"{each.different} DIFFERENT from live"
         say(f"  whole from {span}: {each.decisions} decisions, {same}")

@@ -12,7 +12,7 @@ from pathlib import Path
 import zmq
 
 from reflexarc.node import wire
-from reflexarc.node.budget import resident_mb
+from reflexarc.node.budget import MIB, resident
 from reflexarc.node.clock import MS, SECOND, now
 from reflexarc.node.config.schema import Config
 from reflexarc.node.demo.score import Score, label_at
@@ -97,11 +97,12 @@ class Show:
         assert wearer.stdout is not None
         shown = 0
         while True:
-            readable, _, _ = select.select([ear, node, wearer.stdout], [], [], FRAME_NS / SECOND)
+            heard = [ear.fileno(), node.fileno(), wearer.stdout.fileno()]
+            readable, _, _ = select.select(heard, [], [], FRAME_NS / SECOND)
             self._listen(node, ear)
             if node.ended:
                 raise DemoError(f"the node ended: {node.log()}")
-            if wearer.stdout in readable:
+            if wearer.stdout.fileno() in readable:
                 line = wearer.stdout.readline()
                 if not line:
                     raise DemoError("the wearer ended before the recording did")
@@ -152,6 +153,7 @@ class Show:
     def _outcome(self, node: StartedNode, account: dict[str, object]) -> Outcome:
         worker = next(iter(self._config.workers))
         pid = int(str(self._health.get("gate", {}).get(f"worker.{worker}.pid", 0)))
+        processes = {"gate": node.pid, "worker": pid}
         latency = account["latency_ns"]
         assert isinstance(latency, list)
         if not latency or node.ready_s is None:
@@ -163,7 +165,7 @@ class Show:
             sent=int(str(account["sent"])),
             frames=self._frames(),
             latency_ms=_percentiles(latency),
-            rss_mb={"gate": resident_mb(node.pid), "worker": resident_mb(pid)},
+            rss_mb={name: round(resident(each) / MIB, 2) for name, each in processes.items()},
             ready_s=node.ready_s,
             commands=int(str(account["commands"])),
         )

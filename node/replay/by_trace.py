@@ -8,7 +8,7 @@ from reflexarc.node.clock import SECOND
 from reflexarc.node.config.schema import Stream
 from reflexarc.node.replay.record import Record
 from reflexarc.node.replay.results import Account, Interval, MakePipeline, Result, Sink, results_of
-from reflexarc.node.worker.pipeline import Pipeline
+from reflexarc.node.worker.pipeline import Outbox, Pipeline
 from reflexarc.sensors.frame import Frame
 
 LAG_NS: Final = 2 * SECOND  # a frame may stand this much later in the log than the trace that names it
@@ -33,7 +33,7 @@ class ByTrace:
         self._waiting: deque[tuple[int, Mapping[str, object]]] = deque()
         self._pipeline: Pipeline | None = None
         self._session = self._expected = -1
-        self._unsettled = 0
+        self._unsettled = self._skipped = 0
         self._outputs: deque[Result] = deque()
 
     def frame(self, frame: Frame, time: int) -> None:
@@ -86,20 +86,24 @@ class ByTrace:
             return
         self._step(self._pipeline, record, frames, time)
 
-    def _step(self, pipeline: Pipeline, record: "Record", frames: list[Frame], time: int) -> None:
+    def _step(self, pipeline: Pipeline, record: Record, frames: list[Frame], time: int) -> None:
         if frames:
             self._outputs.extend(results_of(pipeline.step(record.now, {self._stream: frames})))
         if record.interrupt:
-            why = "stall" if record.interrupt == "stall" else "dead"
-            self._outputs.extend(results_of(pipeline.interrupt(record.now, why, record.epoch)))
-        if not self._outputs:
-            if record.tick >= 0 and self._unsettled and pipeline.warming:
-                return  # the live worker had a window here that began before this log
+            self._outputs.extend(results_of(self._interrupt(pipeline, record)))
+        if not self._outputs and record.tick >= 0 and self._skipped:
+            self._skipped -= 1  # the live worker had a window here that began before this log
+        elif not self._outputs or (self._unsettled and self._outputs[0].tick != record.tick):
             self._lose()
-            return
-        self._compare(pipeline, self._outputs.popleft(), record, time)
+        else:
+            self._compare(pipeline, self._outputs.popleft(), record, time)
 
-    def _compare(self, pipeline: Pipeline, result: Result, record: "Record", time: int) -> None:
+    def _interrupt(self, pipeline: Pipeline, record: Record) -> Outbox:
+        return pipeline.interrupt(
+            record.now, "stall" if record.interrupt == "stall" else "dead", record.epoch
+        )
+
+    def _compare(self, pipeline: Pipeline, result: Result, record: Record, time: int) -> None:
         if self._unsettled:
             self._unsettled -= 1
             pipeline.adopt(record.label)
@@ -112,17 +116,18 @@ class ByTrace:
         interval.different += not record.agrees(result)
         self._sink.put(self._account, result)
 
-    def _begin(self, record: "Record", time: int) -> None:
+    def _begin(self, record: Record, time: int) -> None:
         self._lose()
         self._pipeline = self._make(self._name)
+        self._unsettled = self._skipped = 0
         self._open(time)
 
-    def _resume(self, record: "Record", time: int) -> None:
+    def _resume(self, record: Record, time: int) -> None:
         """Take up a pipeline in the middle, where the record says how far the next window is."""
-        if record.left < 0:
+        if record.left <= 0 or record.tick < 0:
             return
         self._pipeline = self._make(self._name)
-        self._pipeline.resume(record.tick + 1, record.left, record.seq + 1, record.epoch)
+        self._skipped = self._pipeline.resume(record.tick + 1, record.left, record.seq + 1, record.epoch)
         self._unsettled = self._settle
 
     def _open(self, time: int) -> None:

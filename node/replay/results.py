@@ -49,13 +49,18 @@ class Account:
     missing: int = 0  # frames that a trace names and the log lacks
     hash: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
+    @property
+    def compared(self) -> list[Interval]:
+        """The intervals that hold a decision."""
+        return [each for each in self.intervals if each.decisions]
+
     def live(self) -> dict[str, int]:
         """The comparison with the live decisions in numbers."""
         return {
-            "intervals": len(self.intervals),
-            "whole_s": round(sum(each.end - each.begin for each in self.intervals) / SECOND),
-            "compared": sum(each.decisions for each in self.intervals),
-            "different": sum(each.different for each in self.intervals),
+            "intervals": len(self.compared),
+            "whole_s": round(sum(each.end - each.begin for each in self.compared) / SECOND),
+            "compared": sum(each.decisions for each in self.compared),
+            "different": sum(each.different for each in self.compared),
             "missing_frames": self.missing,
         }
 

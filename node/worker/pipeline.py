@@ -131,6 +131,20 @@ class Pipeline:
         outbox.traces[-1] |= {"interrupt": why}
         return outbox
 
+    def resume(self, tick: int, left: int, seq: int, epoch: int) -> int:
+        """Take up another run of this pipeline in its middle; gives how many ticks cannot be made: see
+        `Windower.resume`.
+
+        `seq` is the number of the next decision. `adopt` brings the policy up to date while its memory fills.
+        """
+        self._policy.reset()
+        self._seq, self._epoch = seq, epoch
+        return self.windower.resume(tick, left)
+
+    def adopt(self, label: str) -> None:
+        """Hold the label that the other run decided."""
+        self._policy.adopt(label)
+
     def _tick(self, now: int, window: Window, outbox: Outbox) -> None:
         self.ticks += 1
         scores: Scores = None
@@ -174,17 +188,19 @@ class Pipeline:
                 values={},
             )
         )
-        outbox.traces.append(self._trace(now, scores))
+        outbox.traces.append(self._trace(now, verdict.label, scores))
         outbox.scores.append(scores)
         self._seq += 1
 
-    def _trace(self, now: int, scores: Scores) -> dict[str, int | str]:
+    def _trace(self, now: int, label: str, scores: Scores) -> dict[str, int | str]:
         """What this decision was made of: the frames taken and dropped since the last record."""
         trace: dict[str, int | str] = {
             "session": self._session,
             "seq": self._seq,
             "now": now,
             "epoch": self._epoch,
+            "label": label,
+            "left": self.windower.left,
             f"taken.{self.stream}": ranges.to_text(self._taken),
         }
         self._taken.clear()
