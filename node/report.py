@@ -14,6 +14,20 @@ from reflexarc.node.plan import Outline, footprint, outline
 
 Plan = dict[str, Any]
 
+STREAM = (
+    "stream {name}: {topic} at {endpoint}, {shape} x {rate_hz:g} Hz, alive within {max_age_ms:g} ms,"
+    " a message at most {max_bytes} bytes"
+)
+PIPELINE = (
+    "pipeline {name}: {length} samples of {stream} every {hop} -> {model} {input} -> {output},"
+    " within {deadline_ms:g} ms"
+)
+CHANNEL = (
+    "channel {name}: {rate_hz:g} to {max_rate_hz:g} Hz from {pipeline}; a decision lives {max_age_ms:g} ms"
+    " (at least {least_age_ms:g}), a command {ttl_ms:g} ms; stale: {stale}, e-stop: {estop}"
+)
+VALUE = "  {name}: {min:g} to {max:g} {unit}, slew {slew:g}/s, {jerk}, safe {safe:g}"
+
 
 def describe(config: Config, placement: Placement) -> tuple[Plan, list[str]]:
     """The plan, and what is wrong with the models or the memory (then the plan is not whole)."""
@@ -46,37 +60,27 @@ def describe(config: Config, placement: Placement) -> tuple[Plan, list[str]]:
 def show(plan: Plan) -> None:
     """Print the plan, one thing a line."""
     for name, seat in [("gate", plan["gate"]), *((f"worker {n}", w) for n, w in plan["workers"].items())]:
-        used = " + ".join(f"{size:g} {part}" for part, size in seat.get("memory", {}).items())
-        total = f"{sum(seat['memory'].values()):.1f} of " if used else ""
-        print(
-            f"{name}: cores {ranges(seat['cores'])}, {_count(seat['threads'], 'thread')}, {seat['priority']},"
-            f" {total}{seat['memory_mb']} MiB{f' ({used})' if used else ''}"
-        )
-    for name, stream in plan["streams"].items():
-        print(
-            f"stream {name}: {stream['topic']} at {stream['endpoint']}, {stream['shape']}"
-            f" x {stream['rate_hz']:g} Hz, alive within {stream['max_age_ms']:g} ms, message at most {stream['max_bytes']} bytes"
-        )
+        print(f"{name}: {_seat_line(seat)}")
+    for stream in plan["streams"].values():
+        print(STREAM.format(**stream))
     for name, pipeline in plan["pipelines"].items():
-        print(
-            f"pipeline {name}: {pipeline['length']} samples of {pipeline['stream']} every {pipeline['hop']}"
-            f" -> {pipeline['model']} {pipeline['input']} -> {pipeline['output']},"
-            f" {len(pipeline['labels'])} labels, within {pipeline['deadline_ms']:g} ms"
-        )
-    for name, channel in plan["channels"].items():
-        print(
-            f"channel {name}: {channel['rate_hz']:g} to {channel['max_rate_hz']:g} Hz"
-            f" from {channel['pipeline']}; a decision lives {channel['max_age_ms']:g} ms (at least {channel['least_age_ms']:g}),"
-            f" a command {channel['ttl_ms']:g} ms; stale: {channel['stale']}, e-stop: {channel['estop']}"
-        )
+        print(PIPELINE.format(name=name, **pipeline))
+    for channel in plan["channels"].values():
+        print(CHANNEL.format(**channel))
         for value in channel["values"].values():
-            jerk = f", jerk {value['jerk']:g}/s^2" if value["jerk"] else ""
-            print(
-                f"  {value['name']}: {value['min']:g} to {value['max']:g} {value['unit']},"
-                f" slew {value['slew']:g}/s{jerk}, safe {value['safe']:g}"
-            )
+            jerk = f"jerk {value['jerk']:g}/s^2" if value["jerk"] else "no limit of jerk"
+            print(VALUE.format(**{**value, "jerk": jerk}))
     for warning in plan["warnings"]:
         print(f"warning: {warning}")
+
+
+def _seat_line(seat: Plan) -> str:
+    memory = f"{seat['memory_mb']} MiB"
+    if "memory" in seat:
+        parts = " + ".join(f"{size:g} {part}" for part, size in seat["memory"].items())
+        memory = f"{sum(seat['memory'].values()):.1f} of {memory} ({parts})"
+    threads = f"{seat['threads']} thread{'' if seat['threads'] == 1 else 's'}"
+    return f"cores {ranges(seat['cores'])}, {threads}, {seat['priority']}, {memory}"
 
 
 def _outlines(config: Config, problems: list[str]) -> Iterable[tuple[str, Outline]]:
@@ -132,7 +136,3 @@ def _unused(config: Config) -> list[str]:
     ]
     read = {pipeline.window.stream for pipeline in config.pipelines.values()}
     return warnings + [f"stream.{name}: no pipeline reads it" for name in config.streams if name not in read]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

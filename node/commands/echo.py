@@ -42,9 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--endpoint", action="append", default=[], metavar="E", help=f"a publisher; repeatable ({DEFAULT})"
     )
     parser.add_argument("-n", "--count", type=int, metavar="N", help="end after N messages")
-    parser.add_argument(
-        "--timeout", type=float, metavar="S", help="end after S seconds; exit 1 if N are missing"
-    )
+    parser.add_argument("--timeout", type=float, metavar="S", help="end after S seconds, 1 if N are missing")
     parser.add_argument("--json", action="store_true", help="one JSON object a message")
 
 

@@ -17,8 +17,10 @@ examples:
 
 import argparse
 import json
+import re
 import select
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import zmq
@@ -51,43 +53,67 @@ def run(args: argparse.Namespace) -> int:
     if config.gate.estop is None:
         print(f"reflexarc estop: {args.config} has no gate.estop", file=sys.stderr)
         return 2
-    message = {"stop": args.action == "stop", "id": args.id, "reason": args.reason}
-    sent, states = _send(config, config.gate.estop.endpoint, message, round(args.timeout * SECOND))
-    done = sent and len(states) == len(config.channels) and all(_shows(message, s) for s in states.values())
-    text = _outcome(config, message, sent, states, done)
+    press = Press(config, config.gate.estop.endpoint, args.action == "stop", args.id, args.reason)
+    done = press.send(round(args.timeout * SECOND))
     if args.json:
-        outcome = {"ok": done, "sent": sent, "action": args.action, "id": args.id, "channels": states}
-        print(json.dumps(outcome))
+        outcome = {"ok": done, "sent": press.sent, "action": args.action, "id": args.id}
+        print(json.dumps({**outcome, "channels": press.reasons}))
     else:
-        print(text, file=sys.stdout if done else sys.stderr)
+        print(press.outcome(), file=sys.stdout if done else sys.stderr)
     return 0 if done else 1
 
 
-def _send(
-    config: Config, endpoint: str, message: dict[str, object], timeout: int
-) -> tuple[bool, dict[str, str]]:
-    """Send until every channel shows it or the time is over; whether it was sent, and each channel's reason."""
-    states: dict[str, str] = {}
-    due, sent, deadline = now(), False, now() + timeout
-    parts = wire.encode(wire.ESTOP, message)
-    with Sockets() as sockets:
-        commands = sockets.subscriber(config.node.publish, [wire.CONTROL], max_bytes=wire.MAX_BYTES)
-        button = sockets.pusher(endpoint)
-        while now() < deadline:
-            if now() >= due and not (sent and message["stop"]):
-                sent = _push(button, parts) or sent
-                states.clear()
-                due = now() + (AGAIN_NS if sent else 10 * MS)
-            select.select([commands.FD], [], [], 0.005)
-            while (received := receive(commands)) is not None:
-                states |= _state(received)
-            if (
-                sent
-                and len(states) == len(config.channels)
-                and all(_shows(message, s) for s in states.values())
-            ):
-                break
-    return sent, states
+@dataclass(slots=True)
+class Press:
+    """One stop or reset, and what the node's commands say since."""
+
+    config: Config
+    endpoint: str
+    stop: bool
+    id: str
+    reason: str
+    sent: bool = False
+    reasons: dict[str, str] = field(default_factory=dict)  # of each channel's latest command
+
+    def send(self, timeout: int) -> bool:
+        """Send it, a reset again and again, until every channel shows it; False after `timeout` ns."""
+        parts = wire.encode(wire.ESTOP, {"stop": self.stop, "id": self.id, "reason": self.reason})
+        due, deadline = now(), now() + timeout
+        with Sockets() as sockets:
+            publish = self.config.node.publish
+            commands = sockets.subscriber(publish, [wire.CONTROL], max_bytes=wire.MAX_BYTES)
+            button = sockets.pusher(self.endpoint)
+            while now() < deadline and not self.done:
+                if now() >= due and not (self.sent and self.stop):
+                    self.sent = _push(button, parts) or self.sent
+                    self.reasons.clear()
+                    due = now() + (AGAIN_NS if self.sent else 10 * MS)
+                select.select([commands.FD], [], [], 0.005)
+                while (received := receive(commands)) is not None:
+                    self.reasons |= _reason(received)
+        return self.done
+
+    @property
+    def done(self) -> bool:
+        """Whether the latest command of every channel shows it."""
+        word = "estop:" + re.sub(r"[^A-Za-z0-9_.-]", "_", self.id)
+        shown = [(word in reason.split(",")) == self.stop for reason in self.reasons.values()]
+        return self.sent and len(shown) == len(self.config.channels) and all(shown)
+
+    def outcome(self) -> str:
+        """What has come of it, in one line."""
+        node = self.config.node.name
+        if not self.sent:
+            return f"reflexarc estop: nothing answers at {self.endpoint}, the e-stop of {node}"
+        if not self.reasons:
+            return f"reflexarc estop: sent, but {node} publishes no commands at {self.config.node.publish}"
+        words = {word for reason in self.reasons.values() for word in reason.split(",")}
+        stops = ", ".join(sorted(word[6:] for word in words if word.startswith("estop:")))
+        if self.done:
+            return f"{node} is stopped by {stops}" if stops else f"{node} is released"
+        if self.stop:
+            return f"reflexarc estop: sent, but not every channel of {node} has stopped"
+        return f"reflexarc estop: refused, {node} is still stopped by {stops}"
 
 
 def _push(socket: zmq.Socket[bytes], parts: list[bytes]) -> bool:
@@ -98,34 +124,10 @@ def _push(socket: zmq.Socket[bytes], parts: list[bytes]) -> bool:
     return True
 
 
-def _state(parts: list[bytes]) -> dict[str, str]:
+def _reason(parts: list[bytes]) -> dict[str, str]:
     """The channel of a command and its reason; nothing for what is no command."""
     try:
         topic, plain = wire.decode(parts)
     except wire.Refused:
         return {}
     return {topic.removeprefix(wire.CONTROL): str(plain.get("reason", ""))}
-
-
-def _shows(message: dict[str, object], reason: str) -> bool:
-    """Whether a command's reason is as it must be after the message."""
-    return (f"estop:{message['id']}" in reason.split(",")) == message["stop"]
-
-
-def _outcome(
-    config: Config, message: dict[str, object], sent: bool, states: dict[str, str], done: bool
-) -> str:
-    node = config.node.name
-    if not sent:
-        return f"reflexarc estop: nothing answers at the e-stop of {node}"
-    if not states:
-        return f"reflexarc estop: sent, but {node} publishes no commands at {config.node.publish}"
-    others = sorted(
-        {word for reason in states.values() for word in reason.split(",") if word[:6] == "estop:"}
-    )
-    held = f", by {', '.join(word[6:] for word in others)}" if others else ""
-    if done:
-        return f"{node} is {'stopped' + held if others else 'released'}"
-    if message["stop"]:
-        return f"reflexarc estop: sent, but not every channel of {node} has stopped"
-    return f"reflexarc estop: refused, {node} is still stopped{held}"
