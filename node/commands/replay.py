@@ -162,10 +162,8 @@ def _report(
         for line in diff.lines[:SHOWN]:
             say(f"  {line}")
     say(f"digest {replay.sink.digest()}")
-    say(
-        f"{log_s:.1f} s of log in {wall_s:.2f} s, {log_s / max(wall_s, 1e-9):.0f} times real
-        time{_damage(reader)}"
-    )
+    pace = log_s / max(wall_s, 1e-9)
+    say(f"{log_s:.1f} s of log in {wall_s:.2f} s, {pace:.0f} times real time{_damage(reader)}")
 
 
 def _say_live(account: Account, begin: int, say: Callable[[str], None]) -> None:
