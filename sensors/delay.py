@@ -19,7 +19,7 @@ class Delay:
     """
 
     def __init__(self, span_ns: int, tolerance_ns: int) -> None:
-        """`span_ns` from a frame to the next, nominal; a minimum lower by more than `tolerance_ns` needs proof."""
+        """`span_ns` from a frame to the next, nominal; a fall by more than `tolerance_ns` needs proof."""
         self._span_ns = span_ns
         self._tolerance_ns = tolerance_ns
         self._t = -1  # newest stamp believed

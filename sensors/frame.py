@@ -27,7 +27,8 @@ MAX_NUMBERS = 1 << 22
 """Largest number of values in one frame."""
 
 _OVERHEAD_BYTES = 512
-_INT63 = 1 << 63
+_SEQ_END = 1 << 63
+_T_END = 1 << 62  # in the year 2116, so that sums of stamps stay within 64 bits
 _FLOAT32 = np.dtype("<f4")
 _NUMBERS = frozenset((int, float))
 _DTYPES = {
@@ -121,9 +122,9 @@ def decode(payload: bytes, spec: StreamSpec, received: int) -> Frame:
         seq, t, data = message["seq"], message["t"], message["data"]
     except KeyError:
         raise Refused("keys") from None
-    if type(seq) is not int or not 0 <= seq < _INT63:
+    if type(seq) is not int or not 0 <= seq < _SEQ_END:
         raise Refused("seq")
-    if type(t) is not int or not 0 <= t < _INT63:
+    if type(t) is not int or not 0 <= t < _T_END:
         raise Refused("t")
     return Frame(seq, t, _samples(data, spec), received)
 

@@ -4,14 +4,14 @@ The sequence gives the order and shows the loss; stamps are judged against the s
 against a clock. With F the time a frame spans, a frame that is dn frames after the newest one is expected
 dn F after it:
 
-- it is believed at once if its stamp does not fall, is off by at most 2 F + dn F / 2, and the hole before
-  it is at most `gap_ns` long;
+- it is believed at once if its stamp does not fall, is late by at most F and early by at most 2 F + dn F / 2,
+  and the hole before it is at most `gap_ns` long;
 - any other frame is held, alone, until the next one. If that agrees with the held one (its stamp does not
   fall and is off by at most `gap_ns` + dn F / 2), the two are the stream's new base: a longer hole, or the
   start of a new run (`gap`: the stamps jumped; `restart`: the sequence fell; `step`: the stamps fell). If
   not, the held frame is dropped (`stamp`). So one bad stamp, or one bad sequence number, costs one frame;
 - a frame at or before the newest one that agrees with it fills a hole that still waits, or else is dropped:
-  `late` if it had been given up, `duplicate` otherwise. A copy older than `gap_ns` + `late_ns` is not told
+  `late` if it had been given up, `duplicate` otherwise. One older than 10 `gap_ns` + `late_ns` is not told
   from a restart.
 
 A hole waits until the newest stamp is `late_ns` past that of the frame after it. Frames come out in order
@@ -28,6 +28,7 @@ Placed = tuple[Frame, int, str]
 
 _REMEMBERED_HOLES = 64
 _SPARE_FRAMES = 64
+_OLDEST_GAPS = 10
 
 
 class Order:
@@ -81,7 +82,7 @@ class Order:
             return
         if (
             frame.seq == self._next == newest.seq + 1
-            and 0 <= frame.t - newest.t <= 3.5 * self._span
+            and 0 <= frame.t - newest.t <= 2 * self._span
             and self._held is None
         ):
             self._advance(frame)
@@ -112,8 +113,8 @@ class Order:
         steps, passed = frame.seq - newest.seq, frame.t - newest.t
         expected = steps * self._span
         if steps > 0:
-            slack = 2 * self._span + expected / 2
-            if passed < 0 or abs(passed - expected) > slack or expected - self._span > self._gap_ns:
+            earliest = max(0.0, expected / 2 - 2 * self._span)
+            if not earliest <= passed <= expected + self._span or expected - self._span > self._gap_ns:
                 return False
             self._append(frame, out)
             return True
@@ -122,7 +123,7 @@ class Order:
                 return False
             self._dropped["duplicate"] += 1
             return True
-        oldest = -(self._gap_ns + self._late_ns)
+        oldest = -(_OLDEST_GAPS * self._gap_ns + self._late_ns)
         if not oldest <= passed <= 0 or abs(passed - expected) > self._gap_ns - expected / 2:
             return False
         if frame.seq < self._next:

@@ -121,6 +121,7 @@ class Windower:
         self._tick = 0
         self._run = -1
         self._source: Frame | None = None
+        self._first_due = self._length
         self._clear()
 
     @property
@@ -132,6 +133,23 @@ class Windower:
     def queued(self) -> int:
         """Frames that wait: for pop(), for a hole before them, or for a second frame that agrees."""
         return len(self._inbox) + len(self._placed) + self._order.queued
+
+    @property
+    def left(self) -> int:
+        """Samples until the next window ends; -1 while frames wait, or on a resampled grid."""
+        return -1 if self.queued or self._grid is not None else self._due - self._ring.position
+
+    def resume(self, tick: int, left: int) -> int:
+        """Begin, with the next frame, within another windower's run: a window ends in `left` samples.
+
+        For reading a log that begins in a run. `tick` is that window's number. Gives how many windows cannot
+        be made since they began before; what follows are the other's windows, as long as its run lasts.
+        """
+        self.reset()
+        skipped = max(0, -(-(self._length - left) // self._hop))
+        self._first_due = left + skipped * self._hop
+        self._tick = tick + skipped
+        return skipped
 
     def push(self, frame: Frame) -> None:
         """Take one frame in the order of receipt."""
@@ -162,6 +180,7 @@ class Windower:
         self._inbox.clear()
         self._placed.clear()
         self._source = None
+        self._first_due = self._length
         self._clear()
 
     def _clear(self) -> None:
@@ -172,12 +191,15 @@ class Windower:
         self._filled = deque()
 
     def _take(self, frame: Frame, missing: int, reason: str) -> None:
-        """Give the frame's samples their positions."""
-        self.processed += 1
+        """Give the frame's samples their positions; a hole before them first, for windows may end in it."""
+        if missing:
+            self._pass_hole(frame, missing)
+            self._placed.appendleft((frame, 0, ""))
+            self._source = frame
+            return
         if reason:
             self._begin(frame, reason)
-        elif missing:
-            self._pass_hole(frame, missing)
+        self.processed += 1
         self._source = frame
         if self._grid is not None:
             self._grid.take(frame.t, frame.data, self._ring)
@@ -194,6 +216,8 @@ class Windower:
             last = self._ring.position - 1
             closing = self._incomplete(self._due - self._length, last, frame)
         self._clear()
+        if reason == "start":
+            self._due, self._first_due = self._first_due, self._length
         self._closing = closing
         self._run += 1
         if self._grid is not None:
