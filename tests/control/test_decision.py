@@ -1,6 +1,7 @@
 """Decisions and commands as plain maps."""
 
 import math
+from typing import Any
 
 import pytest
 from control_cases import decision
@@ -30,7 +31,8 @@ def test_decision_to_map_and_back() -> None:
 
 
 def test_unknown_keys_are_left_alone_and_whole_numbers_are_numbers() -> None:
-    one = Decision.from_map("exercise", PLAIN | {"value.angle": 2, "scores": [1, 2], 5: 6, "confidence": 1})
+    plain: dict[Any, object] = {**PLAIN, "value.angle": 2, "scores": [1, 2], 5: 6, "confidence": 1}
+    one = Decision.from_map("exercise", plain)
     assert one.values == {"angle": 2.0}
     assert isinstance(one.values["angle"], float)
     assert isinstance(one.confidence, float)
