@@ -7,9 +7,8 @@ from pathlib import Path
 from reflexarc.node.config.endpoint import LONGEST_IPC
 from reflexarc.node.endpoints import Lock
 
-_ROOM = (
-    len(".") + 20 + len(".sock.lock")
-)  # what the name of a worker's socket adds to those of node and worker
+# What a worker's socket adds to the names of node and worker.
+_ROOM = len(".9999.9999999.sock")
 
 
 class FolderError(RuntimeError):

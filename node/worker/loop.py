@@ -50,6 +50,7 @@ class Loop:
         self._gate = gate
         self._inboxes = {each.name: each.inbox for each in inputs}
         self._fds = [source.fd for source in sources]
+        self._pid = os.getpid()
         self._reports = 0
         self._next_look = self._next_tend = self._next_report = 0
 
@@ -146,6 +147,7 @@ class Loop:
             "session": self._session,
             "seq": self._reports,
             "t": wall,
+            "pid": self._pid,
             "epoch": self.epoch,
             "unsent": self.unsent,
             "stray": sum(source.stray for source in self._sources),
