@@ -22,11 +22,19 @@ from reflexarc.inference.graph.ir import (
 )
 from reflexarc.inference.graph.ops import infer
 
+MAX_MADE = 1 << 26
+
+
+def constant_bytes(graph: Graph) -> int:
+    """Bytes of all constants."""
+    return sum(tensor.nbytes for tensor in graph.tensors.values() if tensor.data is not None)
+
 
 class Editor:
     """A copy of a graph, open to changes; `finish` gives it back sorted, without what nothing reads."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, room: int = MAX_MADE) -> None:
+        """Open a copy of the graph; new constants may take `room` bytes beside 4 times those it has."""
         self.name = graph.name
         self.inputs = list(graph.inputs)
         self.outputs = list(graph.outputs)
@@ -36,6 +44,7 @@ class Editor:
         self._users: dict[str, Counter[Node]] = {}
         self._suffix: dict[str, int] = {}
         self._origin: dict[str, str] = {}
+        self._room = room + 4 * constant_bytes(graph)
         for node in graph.nodes:
             self._insert(Node(node.op, node.name, list(node.inputs), list(node.outputs), dict(node.attrs)))
 
@@ -56,8 +65,11 @@ class Editor:
 
     def only_user(self, name: str) -> Node | None:
         """The node that alone reads the tensor, once; None if it is a graph output or read elsewhere too."""
-        users = self.users(name)
-        return users[0] if len(users) == 1 and name not in self.outputs else None
+        users = self._users.get(name, Counter())
+        if len(users) != 1 or name in self.outputs:
+            return None
+        ((node, times),) = users.items()
+        return node if times == 1 else None
 
     def value(self, name: str) -> NDArray[Any] | None:
         """The elements of a constant; None for any other tensor."""
@@ -76,6 +88,11 @@ class Editor:
 
         It takes the name of its origin over if that is gone at the end.
         """
+        self._room -= data.nbytes
+        if self._room < 0:
+            raise ModelError(
+                f"constant {origin!r}: no room for {data.nbytes} bytes, the model makes too many"
+            )
         name = self.fresh(origin)
         if name != origin:
             self._origin[name] = self._origin.get(origin, origin)

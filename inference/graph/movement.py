@@ -56,12 +56,17 @@ class Movement:
             data = data.reshape(dims).transpose(perm)
         return data.reshape(self.shape)
 
-    def undo(self, data: NDArray[Any]) -> NDArray[Any]:
-        """Take it back from an array of shape `shape`."""
-        for dims, perm in reversed(self.steps):
-            moved = tuple(dims[axis] for axis in perm)
-            data = data.reshape(moved).transpose(_inverse(perm))
-        return data.reshape(self.base)
+    def undo(self, data: NDArray[Any]) -> NDArray[Any] | None:
+        """An array that broadcasts to `shape` as one that broadcasts to `base`; None if it cannot be."""
+        perm = tuple(range(len(self.base))) if not self.steps else self.direct()
+        if perm is None or data.ndim > len(self.shape):
+            return None
+        moved = tuple(self.base[axis] for axis in perm)
+        if _real(moved) != _real(self.shape):
+            return None
+        dims = (1,) * (len(self.shape) - data.ndim) + data.shape
+        own = iter([dim for dim, full in zip(dims, self.shape, strict=True) if full != 1])
+        return data.reshape([1 if dim == 1 else next(own) for dim in moved]).transpose(_inverse(perm))
 
     def direct(self) -> Perm | None:
         """The permutation of `base` that, with a reshape after it, is all of this; None if there is none."""
@@ -77,6 +82,10 @@ class Movement:
         if len(self.base) == len(self.shape) and self.shape.count(1) == count:
             return tuple(next(units) if dim == 1 else next(order) for dim in self.shape)
         return (*units, *order)
+
+
+def _real(dims: Shape) -> Shape:
+    return tuple(dim for dim in dims if dim != 1)
 
 
 def _inverse(perm: Perm) -> Perm:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.inference.graph.ir import Attr, Node, QuantParams, Shape
@@ -20,11 +19,11 @@ def move(op: str, attrs: Mapping[str, Attr], data: NDArray[Any]) -> NDArray[Any]
     if op == "reshape":
         return data.reshape(node.integers("shape"))
     if op == "transpose":
-        return np.ascontiguousarray(data.transpose(node.integers("perm")))
+        return data.transpose(node.integers("perm"))
     start = node.integer("start")
     key = [slice(None)] * data.ndim
     key[node.integer("axis")] = slice(start, start + node.integer("size"))
-    return np.ascontiguousarray(data[tuple(key)])
+    return data[tuple(key)]
 
 
 def move_quant(op: str, attrs: Mapping[str, Attr], old: Shape, quant: QuantParams) -> QuantParams | None:

@@ -235,6 +235,19 @@ def test_constants_cannot_fill_the_memory() -> None:
         read(data)
 
 
+def test_shared_weights_cannot_fill_the_memory() -> None:
+    net = Net([1, 1, 64])
+    weights, x = net.normal(1, 1, 64), net.x
+    for _ in range(300):
+        net.x = x
+        net.add("Transpose", perm=[0, 2, 1])
+        net.add("Mul", net.x, net.add("Transpose", weights, perm=[0, 2, 1]))
+    net.initializers[0] = numpy_helper.from_array(np.zeros((1, 1 << 18, 64), np.float32), weights)
+    data = memoryview(net.model().SerializeToString())
+    with at_most(200 << 20), pytest.raises(ModelError, match="elements of constants, at most"):
+        read(data)
+
+
 def test_external_data_stays_in_the_models_folder(tmp_path: Path) -> None:
     net = Net([1, 16])
     net.gemm(16, 64)

@@ -15,9 +15,6 @@ from reflexarc.inference.graph.onnx.messages import TensorProto
 from reflexarc.inference.graph.onnx.tensors import decode, dtype_of
 
 Array = NDArray[Any]
-ALLOWANCE = 1 << 22
-"""Elements that may be evaluated beside a multiple of those in the file: repetition must not fill the memory."""
-PER_ELEMENT = 8
 
 
 def evaluate(context: Context) -> None:
@@ -31,22 +28,12 @@ def evaluate(context: Context) -> None:
         raise ModelError(f"{context.node}: {error}") from None
     if result.ndim > MAX_RANK:
         raise ModelError(f"{context.node}: {result.ndim} dimensions, at most {MAX_RANK}")
-    _spend(context, result.size)
-    context.evaluated += result.size
+    context.spend(result.size)
     context.give(context.constant(context.base, result))
 
 
 def _inputs(context: Context) -> list[Array]:
     return [context.value(i) for i in range(len(context.node.inputs)) if context.has(i)]
-
-
-def _spend(context: Context, size: int) -> None:
-    """Refuse to make a constant of that size when too many have been made."""
-    limit = ALLOWANCE + PER_ELEMENT * context.stored
-    if context.evaluated + size > limit:
-        raise ModelError(
-            f"{context.node}: {context.evaluated} + {size} elements of constants, at most {limit}"
-        )
 
 
 def _constant(context: Context) -> Array:
@@ -73,7 +60,7 @@ def _binary(function: Callable[[Array, Array], Array]) -> Callable[[Context], Ar
         a, b = context.value(0), context.value(1)
         if a.dtype != b.dtype:
             raise ModelError(f"{context.node}: dtypes {a.dtype} and {b.dtype}")
-        _spend(context, prod(np.broadcast_shapes(a.shape, b.shape)))
+        context.afford(prod(np.broadcast_shapes(a.shape, b.shape)))
         return function(a, b)
 
     return evaluator
@@ -90,13 +77,13 @@ def _divide(a: Array, b: Array) -> Array:
 def _gather(context: Context) -> Array:
     data, index = context.value(0), context.value(1)
     axis = context.axis_of(context.integer("axis", 0), data.ndim)
-    _spend(context, data.size // max(data.shape[axis], 1) * index.size)
+    context.afford(data.size // max(data.shape[axis], 1) * index.size)
     return np.asarray(np.take(data, index.astype(np.int64), axis))
 
 
 def _concat(context: Context) -> Array:
     arrays = _inputs(context)
-    _spend(context, sum(a.size for a in arrays))
+    context.afford(sum(a.size for a in arrays))
     return np.concatenate(arrays, context.integer("axis"))
 
 

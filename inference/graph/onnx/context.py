@@ -13,6 +13,10 @@ from reflexarc.inference.graph.moves import MOVES, move, move_quant
 from reflexarc.inference.graph.onnx.messages import AttrValue, NodeProto
 from reflexarc.inference.graph.ops import infer
 
+ALLOWANCE = 1 << 22
+"""Elements of constants that may be made beside a multiple of those in the file."""
+PER_ELEMENT = 8
+
 
 class Context:
     """The import under way: the graph so far, which tensor each ONNX name stands for, the current node."""
@@ -22,7 +26,7 @@ class Context:
         self.opset = opset
         self.node = NodeProto()
         self.stored = 0  # elements of constants in the file
-        self.evaluated = 0  # elements of constants made from them
+        self._made = 0  # elements of constants made from them
         self._stands_for: dict[str, str] = {}
         self._fixed: set[str] = set()  # tensors that constants alone decide
 
@@ -152,6 +156,17 @@ class Context:
 
     # New nodes
 
+    def afford(self, size: int) -> None:
+        """Refuse to make a constant of that size when too many have been made."""
+        limit = ALLOWANCE + PER_ELEMENT * self.stored
+        if self._made + size > limit:
+            raise ModelError(f"{self.node}: {self._made} + {size} elements of constants, at most {limit}")
+
+    def spend(self, size: int) -> None:
+        """Count a constant of that size."""
+        self.afford(size)
+        self._made += size
+
     def constant(self, hint: str, data: NDArray[Any], quant: QuantParams | None = None) -> str:
         """Add a constant."""
         name = self.editor.constant(hint, data, quant)
@@ -175,6 +190,7 @@ class Context:
             quant = source.quant and move_quant(op, attrs or {}, source.shape, source.quant)
             if source.data is not None:
                 infer(Node(op, base, [], [], dict(attrs or {})), [source])
+                self.spend(source.size)
                 return self.constant(
                     f"{base}:{part}" if part else base, move(op, attrs or {}, source.data), quant
                 )

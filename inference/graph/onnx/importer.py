@@ -55,7 +55,7 @@ def read(data: memoryview, folder: Path | None = None, dims: Mapping[str, int] |
         raise ModelError("not an ONNX model: it holds no graph")
     opset = _check_opset(proto)
     _check_supported(proto.graph)
-    context = Context(Editor(Graph(proto.graph.name)), opset)
+    context = Context(Editor(Graph(proto.graph.name), room=2 * MAX_FILE), opset)
     _declare(context, proto.graph, folder, dims or {})
     for node in proto.graph.nodes:
         _import(context, node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from reflexarc.inference.graph.edit import MAX_MADE, constant_bytes
 from reflexarc.inference.graph.ir import Graph, ModelError
 from reflexarc.inference.graph.ops import OPS, check_ops
 from reflexarc.inference.graph.passes.absorb import absorb
@@ -39,9 +40,14 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
 
 def steps(graph: Graph) -> Iterator[tuple[str, Graph]]:
     """Each pass's name and the graph after it, which is checked."""
+    limit = MAX_MADE + 4 * constant_bytes(graph)
     for step in PASSES:
         graph = step(graph)
         check_ops(graph)
+        if constant_bytes(graph) > limit:
+            raise ModelError(
+                f"{constant_bytes(graph)} bytes of constants after {step.__name__}, at most {limit}"
+            )
         yield step.__name__, graph
 
 

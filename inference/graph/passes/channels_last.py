@@ -8,7 +8,6 @@ the tensor as it lies and pass the movement on; all others have it done first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from reflexarc.inference.graph.movement import Movement
 
 _ELEMENTWISE = (*UNARY, "quantize", "dequantize", "lookup")
 _BINARY = ("add", "mul")
-_MAX_SPREAD = 1 << 22  # elements of a constant spread out to be moved
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,7 @@ class _Walk:
         self.new = Editor(Graph(graph.name))
         self.views: dict[str, _View] = {}
         self.done: dict[_View, str] = {}
+        self.unmoved: dict[tuple[str, Movement], str] = {}
 
     def run(self) -> Graph:
         for name, tensor in self.old.tensors.items():
@@ -101,15 +100,14 @@ class _Walk:
     def _unmoved(self, view: _View, due: Movement) -> str | None:
         """A constant as it must be for the movement to bring it where it is; a broadcast axis stays one."""
         tensor = self.new.tensors[view.source]
-        if tensor.data is None or not view.due.still or prod(due.shape) > _MAX_SPREAD:
+        if tensor.data is None or not view.due.still:
             return None
         if np.broadcast_shapes(tensor.shape, due.shape) != due.shape:
             return None
-        data = due.undo(np.broadcast_to(tensor.data, due.shape))
-        for axis in range(data.ndim):
-            one = data.take([0], axis)
-            data = one if np.array_equal(np.broadcast_to(one, data.shape), data) else data
-        return self.new.constant(tensor.name, np.ascontiguousarray(data), tensor.quant)
+        data = due.undo(tensor.data)
+        if data is not None and (view.source, due) not in self.unmoved:
+            self.unmoved[view.source, due] = self.new.constant(tensor.name, data, tensor.quant)
+        return self.unmoved.get((view.source, due))
 
     def _settle(self, name: str) -> str:
         """The tensor with its movement done."""
