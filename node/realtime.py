@@ -60,12 +60,18 @@ def lock_memory(key: str) -> list[str]:
 
     Only with the right to lock without limit: under a limit later allocations would fail.
     """
-    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    if limit != resource.RLIM_INFINITY and not _capable(CAP_IPC_LOCK):
+    limit = lockable()
+    if limit is not None:
         return [f"{key}: memory is not locked (RLIMIT_MEMLOCK {limit} bytes, must be unlimited)"]
     if _libc.mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT):
         return [f"{key}: memory is not locked ({os.strerror(ctypes.get_errno())})"]
     return []
+
+
+def lockable() -> int | None:
+    """Bytes this process may lock in memory; `None` for no limit."""
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    return None if limit == resource.RLIM_INFINITY or _capable(CAP_IPC_LOCK) else limit
 
 
 def die_with_parent(parent: int, signal: int = 9) -> bool:
