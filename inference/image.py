@@ -12,7 +12,7 @@ import hashlib
 import importlib.util
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +30,8 @@ INSTALLED = ROOT / "images"
 class Image:
     """A mapped image; it stays mapped for the life of the process."""
 
-    def __init__(self, path: Path, description: Description, base: int) -> None:
-        self.path, self.description, self._base = path, description, base
+    def __init__(self, path: Path, description: Description, sha256: str, base: int) -> None:
+        self.path, self.description, self.sha256, self._base = path, description, sha256, base
 
     def address(self, kernel: str) -> int:
         """Address of a kernel's entry point, a multiple of 64."""
@@ -49,20 +49,20 @@ def open_image(path: Path) -> Image:
     """Check and map an image; ImageError where it is damaged, OSError where it cannot be read."""
     with path.open("rb") as file:
         data = file.read()
-        return Image(path, describe(data), _map(file.fileno(), data))
+        description, sha256 = describe(data), hashlib.sha256(data).hexdigest()
+        return Image(path, description, sha256, _map(file.fileno(), len(data), sha256))
 
 
-_mapped: dict[bytes, int] = {}
+_mapped: dict[str, int] = {}
 
 
-def _map(descriptor: int, data: bytes) -> int:
+def _map(descriptor: int, size: int, content: str) -> int:
     """Address of a file mapped readable and executable; the same content is mapped once."""
-    content = hashlib.sha256(data).digest()
     if content not in _mapped:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.mmap.restype = ctypes.c_void_p
         libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-        base = libc.mmap(None, len(data), mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE, descriptor, 0)
+        base = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE, descriptor, 0)
         if base == ctypes.c_void_p(-1).value:
             raise ImageError(f"cannot map an image: {os.strerror(ctypes.get_errno())}")
         _mapped[content] = base
@@ -114,15 +114,16 @@ class ImageStore:
         cache: Path | None = None,
         installed: Path = INSTALLED,
         progress: "Progress | None" = None,
+        check: Callable[[list[Image]], None] | None = None,
     ) -> None:
         self.tier = tier or choose()
         self.cache = cache or default_cache()
-        self._installed, self._progress = installed, progress
+        self._installed, self._progress, self._check = installed, progress, check
         self._images: dict[str, Image] = {}
 
-    def load(self, families: Iterable[str]) -> dict[str, Image]:
+    def load(self, families: Collection[str]) -> dict[str, Image]:
         """The images of some families; what is nowhere is built, by one process; ImageError if it fails."""
-        wanted = list(dict.fromkeys(families))
+        wanted = [family for family in dict.fromkeys(families) if family not in self._images]
         missing = self._seek(wanted, self._installed)
         if missing:
             make_private(self.cache)
@@ -130,7 +131,9 @@ class ImageStore:
         if missing:
             with self._locked():
                 self._build(self._seek(missing, self.cache))
-        return {family: self._images[family] for family in wanted}
+        if self._check:
+            self._check([self._images[family] for family in wanted])
+        return {family: self._images[family] for family in families}
 
     def _seek(self, families: Iterable[str], directory: Path) -> list[str]:
         """Take what a folder has of some families; the others."""

@@ -60,18 +60,23 @@ def compiler_versions() -> dict[str, str]:
     return found
 
 
-def key(family: str, tier: Tier) -> str:
-    """A name for sources, compiler and tier as they are now: 16 hexadecimal digits."""
-    state = json.dumps([digest(family), repr(tier), compiler_versions()], sort_keys=True)
+def key(sources: str, tier: Tier) -> str:
+    """A name for sources (their `digest`), compiler and tier: 16 hexadecimal digits."""
+    state = json.dumps([sources, repr(tier), compiler_versions()], sort_keys=True)
     return hashlib.sha256(state.encode()).hexdigest()[:16]
 
 
-def write(directory: Path, family: str, tier: Tier, code: bytes, entries: Mapping[str, int]) -> Path:
-    """Write an image, complete or not at all, and remove the oldest of its family and tier."""
-    description = Description(family, tier.name, digest(family), compiler_versions(), dict(entries))
+def write(
+    directory: Path, family: str, tier: Tier, sources: str, code: bytes, entries: Mapping[str, int]
+) -> Path:
+    """Write an image, complete or not at all, and remove the oldest of its family and tier.
+
+    sources: the `digest` of the family when its compilation began.
+    """
+    description = Description(family, tier.name, sources, compiler_versions(), dict(entries))
     text = json.dumps(asdict(description)).encode()
     body = code + text + _LENGTH.pack(len(text))
-    path = directory / f"{family}-{tier.name}-{key(family, tier)}.img"
+    path = directory / f"{family}-{tier.name}-{key(sources, tier)}.img"
     replace(path, body + _TRAILER.pack(hashlib.sha256(body).digest(), _MAGIC))
     newest_first = sorted(candidates(directory, family, tier), key=lambda p: -p.stat().st_mtime_ns)
     for old in newest_first[_KEPT:]:

@@ -10,9 +10,10 @@ import ctypes
 import os
 import platform
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 X86 = "x86_64-unknown-linux-gnu"
 ARM = "aarch64-unknown-linux-gnu"
@@ -120,17 +121,23 @@ _ARM_FEATURES = {"dotprod": (_HWCAP, 20), "i8mm": (_HWCAP2, 13)}  # Linux, arch/
 
 
 class _Cpuid(ctypes.Structure):
-    """struct cpuid_feature of glibc's <sys/platform/x86.h>: registers as they are, then as usable here."""
+    """struct cpuid_feature of glibc's <sys/platform/x86.h>: registers raw, then as usable here."""
 
     _fields_ = (("raw", ctypes.c_uint32 * 4), ("active", ctypes.c_uint32 * 4))
 
 
+def _leaves() -> Callable[[int], Any] | None:
+    """glibc's pointer to a `_Cpuid` by its leaf index; None in a C library older than glibc 2.33, or another."""
+    leaf = getattr(ctypes.CDLL(None), "__x86_get_cpuid_feature_leaf", None)
+    if leaf is not None:
+        leaf.restype, leaf.argtypes = ctypes.POINTER(_Cpuid), [ctypes.c_uint]
+    return leaf
+
+
 def _x86_features() -> frozenset[str]:
-    try:
-        leaf = ctypes.CDLL(None).__x86_get_cpuid_feature_leaf
-    except AttributeError:  # a C library older than glibc 2.33, or another
+    leaf = _leaves()
+    if leaf is None:
         return _numpy_features()
-    leaf.restype, leaf.argtypes = ctypes.POINTER(_Cpuid), [ctypes.c_uint]
     registers = ("eax", "ebx", "ecx", "edx")
     return frozenset(
         name
@@ -161,6 +168,14 @@ def machine() -> tuple[str, frozenset[str]]:
         if platform.machine() == "aarch64":
             return ARM, _arm_features()
     return "", frozenset()
+
+
+def identity() -> str:
+    """This CPU as far as kernels can tell: triple, features and, on x86, its family and model."""
+    triple, features = machine()
+    leaf = _leaves() if triple == X86 else None
+    signature = leaf(0)[0].raw[0] if leaf else 0
+    return f"{triple} {signature:x} {' '.join(sorted(features))}"
 
 
 def runnable() -> list[Tier]:

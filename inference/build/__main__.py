@@ -30,13 +30,14 @@ def build(family: str, tier_name: str, directory: Path, assembly: bool) -> dict[
     """Build one image and write it; with its assembly beside it if wanted."""
     from reflexarc.inference.build.compiler import compile_kernels
     from reflexarc.inference.build.elf import flatten
+    from reflexarc.inference.families import digest
     from reflexarc.inference.image_file import write
 
-    start = time.perf_counter()
+    start, sources = time.perf_counter(), digest(family)
     module = importlib.import_module(f"reflexarc.inference.kernels.{family}")
     compiled = compile_kernels(module.KERNELS, named(tier_name), assembly)
     code, entries = flatten(compiled.object)
-    path = write(directory, family, named(tier_name), code, entries)
+    path = write(directory, family, named(tier_name), sources, code, entries)
     if assembly:
         path.with_suffix(".s").write_text(compiled.assembly, encoding="utf-8")
     seconds = round(time.perf_counter() - start, 3)

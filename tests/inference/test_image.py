@@ -74,10 +74,10 @@ def test_without_numba_an_installed_image_will_do(
 
 def test_another_compiler_makes_another_image(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tier = choose()
-    before = image_file.key(FAMILY, tier)
+    before = image_file.key(families.digest(FAMILY), tier)
     monkeypatch.setattr(image_file, "compiler_versions", lambda: {"numba": "99", "llvmlite": "99"})
     assert find(cache, FAMILY, tier) is None
-    assert image_file.key(FAMILY, tier) != before
+    assert image_file.key(families.digest(FAMILY), tier) != before
 
 
 def test_mapped_readable_and_executable(cache: Path) -> None:
@@ -152,7 +152,7 @@ def test_old_images_go(cache: Path) -> None:
         old = cache / f"{FAMILY}-{tier.name}-{i}.img"
         old.write_bytes(b"")
         os.utime(old, (i, i))
-    image_file.write(cache, FAMILY, tier, b"code", {"entry": 0})
+    image_file.write(cache, FAMILY, tier, families.digest(FAMILY), b"code", {"entry": 0})
     names = [p.name for p in image_file.candidates(cache, FAMILY, tier)]
     assert len(names) == 4
     assert path.name in names
@@ -197,11 +197,11 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_an_edit_of_what_it_is_made_from_is_a_new_image(tree: Path, edited: str) -> None:
     tier = choose()
-    before = image_file.key(FAMILY, tier)
-    assert image_file.key(FAMILY, tier) == before
+    before = image_file.key(families.digest(FAMILY), tier)
+    assert image_file.key(families.digest(FAMILY), tier) == before
     path = tree / edited
     path.write_text(path.read_text() + "\n# edited\n")
-    assert image_file.key(FAMILY, tier) != before
+    assert image_file.key(families.digest(FAMILY), tier) != before
 
 
 def test_an_edit_elsewhere_is_none(tree: Path) -> None:

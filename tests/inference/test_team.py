@@ -35,7 +35,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Image:
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Image:
     built = compile_for(choose(), KERNELS)
-    return open_image(write(tmp_path_factory.mktemp("k"), "team", choose(), built.code, built.entries))
+    return open_image(write(tmp_path_factory.mktemp("k"), "team", choose(), "", built.code, built.entries))
 
 
 @pytest.fixture(autouse=True)

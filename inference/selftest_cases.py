@@ -1,0 +1,349 @@
+"""Small problems with known answers, one for each kernel; the answers come from plain numpy.
+
+They show that an image's machine code runs on this CPU and is right here, not that a kernel is right in every
+corner, which the project's tests do. Numbers look random and are the same every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexarc.inference import instructions as ops
+from reflexarc.inference.instructions import SLACK, Instruction
+from reflexarc.inference.isa import Tier
+from reflexarc.inference.pack import pack8, pack32
+
+F32 = np.float32
+Array = NDArray[Any]
+Operands = dict[str, int | float | Array]
+_ZERO = 3  # value that stands for 0 in 8-bit outputs
+_LIMITS = {"lo": -128.0 - _ZERO, "hi": 127.0 - _ZERO, "zero": _ZERO}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An instruction, its operands (an array stands for its address), and what its operand `y` must become.
+
+    Floats may differ from the answer by `tolerance`, relative to the larger of it and 1.
+    """
+
+    instruction: Instruction
+    operands: Operands
+    expected: Array
+    tolerance: float = 0.0
+
+    @property
+    def output(self) -> Array:
+        """The array that the kernel writes."""
+        y = self.operands["y"]
+        assert isinstance(y, np.ndarray)
+        return y
+
+    def passes(self, kernel: Callable[[int, int, int], None]) -> bool:
+        """Run the instruction by a kernel (instruction, thread, threads): whether its output is right."""
+        words = np.array([self._word(name) for name in self.instruction.operands], np.int64)
+        operands = words if self.instruction.inline else np.array([words.ctypes.data], np.int64)
+        instruction = np.concatenate([np.zeros(1, np.int64), operands])
+        kernel(instruction.ctypes.data, 0, 1)
+        return self.right(self.output)
+
+    def right(self, output: Array) -> bool:
+        """Whether this is what the kernel must write."""
+        if not self.tolerance:
+            return np.array_equal(output, self.expected)
+        error = np.abs(output - self.expected)
+        return bool((error <= self.tolerance * np.maximum(1, np.abs(self.expected))).all())
+
+    def _word(self, name: str) -> int:
+        value = self.operands[name]
+        if isinstance(value, np.ndarray):
+            return int(value.ctypes.data)
+        return int(F32(value).view(np.uint32)) if name in self.instruction.floats else int(value)
+
+
+def _padded(array: Array) -> Array:
+    """A copy with the slack that kernels may read past its end."""
+    room = np.zeros(array.nbytes + SLACK, np.uint8)
+    copy = room[: array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def _bytes(*shape: int, seed: int = 1) -> Array:
+    """Values -128..127 with both ends among them."""
+    n = int(np.prod(shape))
+    values = ((np.arange(n, dtype=np.uint32) + seed) * 2654435761 >> 13 & 255).astype(np.int64) - 128
+    values[seed % n], values[-1] = -128, 127
+    return values.reshape(shape)
+
+
+def _floats(*shape: int, seed: int = 1) -> Array:
+    """Values -2..2."""
+    n = int(np.prod(shape))
+    values = ((np.arange(n, dtype=np.uint32) + seed) * 2654435761 >> 8 & 0xFFFF).astype(F32) / 16384 - 2
+    return values.astype(F32).reshape(shape)
+
+
+def _stored(q: Array, tier: Tier) -> Array:
+    """8-bit values as the tier's kernels hold them."""
+    return _padded((q + tier.bias).astype(np.uint8))
+
+
+def _saturated(real: Array, zero: int = _ZERO) -> Array:
+    return np.clip(np.rint(real), -128 - zero, 127 - zero).astype(np.int64) + zero
+
+
+def _quantize(tier: Tier, kernel: str) -> Case:
+    x, scale = _padded(_floats(3, 37) * F32(5)), F32(0.0625)
+    y = np.zeros((3, 37), np.uint8)
+    sizes = {"rows": 3, "count": 37, "x_row": 4 * 37, "y_row": 37}
+    expected = _stored(_saturated(x / scale), tier)
+    return Case(ops.QUANTIZE, {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": _ZERO}, expected)
+
+
+def _quantize_planes(tier: Tier, kernel: str) -> Case:
+    x, scale = _padded(_floats(6, 37) * F32(5)), F32(0.0625)
+    y = np.zeros((37, 6), np.uint8)
+    sizes = {"channels": 6, "length": 37, "y_step": 6}
+    expected = _stored(_saturated(x / scale).T, tier)
+    return Case(ops.QUANTIZE_PLANES, {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": _ZERO}, expected)
+
+
+def _dequantize(tier: Tier, kernel: str) -> Case:
+    q, y = _bytes(3, 37), np.zeros((3, 37), F32)
+    sizes = {"rows": 3, "count": 37, "x_row": 37, "y_row": 4 * 37}
+    operands: Operands = {"x": _stored(q, tier), "y": y, **sizes, "scale": 0.1, "zero": _ZERO}
+    return Case(ops.DEQUANTIZE, operands, (q - _ZERO).astype(F32) * F32(0.1))
+
+
+_KERNEL_ROWS, _KERNEL_COLS, _INPUTS, _ROWS = 2, 3, 5, 2
+
+
+def _conv(size: int, tier: Tier, kernel: str) -> tuple[dict[str, int], int, tuple[int, int], int]:
+    """Operands of a convolution of two tiles and a bit each way, its channels, x's rows and columns, V."""
+    p, v = (int(n) for n in kernel.rpartition("_")[2].split("x"))
+    cols, channels = 2 * p + 1, v * tier.lanes + 3
+    width = cols + _KERNEL_COLS - 1
+    operands = {
+        "rows": _ROWS,
+        "cols": cols,
+        "tiles": 3,
+        "channels": channels,
+        "x_row": size * width * _INPUTS,
+        "x_col": size * _INPUTS,
+        "kernel_rows": _KERNEL_ROWS,
+        "kernel_row": size * width * _INPUTS,
+        "segments": 1,
+        "segment": 0,
+        "y_row": size * cols * channels,
+        "y_col": size * channels,
+    }
+    return operands, channels, (_ROWS + _KERNEL_ROWS - 1, width), v
+
+
+def _windows(x: Array, cols: int) -> Array:
+    """[rows, cols, kernel rows, kernel cols * inputs] of x [height, width, inputs]."""
+    rows = [
+        [x[i : i + _KERNEL_ROWS, j : j + _KERNEL_COLS].reshape(_KERNEL_ROWS, -1) for j in range(cols)]
+        for i in range(_ROWS)
+    ]
+    return np.array(rows)
+
+
+def _conv8(tier: Tier, kernel: str) -> Case:
+    sizes, channels, shape, v = _conv(1, tier, kernel)
+    x = _stored(_bytes(*shape, _INPUTS), tier)
+    w = _bytes(channels, _KERNEL_ROWS, _KERNEL_COLS * _INPUTS, seed=7).astype(np.int8)
+    bias = (_bytes(channels, seed=3) * 100).astype(np.int32)
+    multiplier = (0.0005 + _floats(channels) * F32(0.0001)).astype(F32)
+    packed = pack8(w, bias, multiplier, tier, v)
+    sums = np.einsum("ijkn,ckn->ijc", _windows(x.astype(np.int64), sizes["cols"]), w.astype(np.int64)) + bias
+    y = np.zeros(sums.shape, np.uint8)
+    words = {"groups": packed.shape[0], "group": packed.shape[1], "words": -(-_KERNEL_COLS * _INPUTS // 4)}
+    operands: Operands = {"x": x, "w": _padded(packed), "y": y, **sizes, **words, **_LIMITS}
+    return Case(ops.CONV8, operands, _stored(_saturated(sums.astype(F32) * multiplier), tier))
+
+
+def _conv32(tier: Tier, kernel: str) -> Case:
+    sizes, channels, shape, v = _conv(4, tier, kernel)
+    x, inputs = _padded(_floats(*shape, _INPUTS)), _KERNEL_COLS * _INPUTS
+    w, bias = _floats(channels, _KERNEL_ROWS * inputs, seed=7), _floats(channels, seed=3)
+    packed = pack32(w, bias, tier, v)
+    windows = _windows(x, sizes["cols"]).reshape(_ROWS, sizes["cols"], -1)
+    y = np.zeros((_ROWS, sizes["cols"], channels), F32)
+    words = {"groups": packed.shape[0], "group": packed.shape[1], "words": inputs}
+    operands: Operands = {"x": x, "w": _padded(packed), "y": y, **sizes, **words, "lo": -6.0, "hi": 6.0}
+    return Case(ops.CONV32, operands, np.clip(np.einsum("ijn,cn->ijc", windows, w) + bias, -6, 6), 1e-4)
+
+
+def _pool(tier: Tier, kernel: str) -> Case:
+    """Windows of 2 x 3 with steps of 2 and 1, over 5 x 6 with one row and one column of padding before it."""
+    eight, channels = kernel.endswith("8"), tier.lanes + 3
+    q = _bytes(5, 6, channels) if eight else _floats(5, 6, channels)
+    size = 1 if eight else 4
+    sizes = {
+        "rows": 3,
+        "cols": 6,
+        "channels": channels,
+        "height": 5,
+        "width": 6,
+        "kernel_rows": 2,
+        "kernel_cols": 3,
+    }
+    sizes |= {"stride_rows": 2, "stride_cols": 1, "step_rows": 1, "step_cols": 1, "top": 1, "left": 1}
+    steps = {f"{name}_row": size * 6 * channels for name in "xy"} | {
+        f"{name}_col": size * channels for name in "xy"
+    }
+    windows = [
+        [q[max(2 * i - 1, 0) : 2 * i + 1, max(j - 1, 0) : j + 2].reshape(-1, channels) for j in range(6)]
+        for i in range(3)
+    ]
+    x = _stored(q, tier) if eight else _padded(q)
+    operands: Operands = {
+        "x": x,
+        "y": np.zeros((3, 6, channels), np.uint8 if eight else F32),
+        **sizes,
+        **steps,
+    }
+    if kernel.startswith("max"):
+        most = np.array([[part.max(0) for part in row] for row in windows])
+        instruction = ops.MAX_POOL8 if eight else ops.MAX_POOL32
+        return Case(instruction, operands, _stored(most, tier) if eight else most)
+    counts = np.maximum(np.arange(7), 1).astype(F32)
+    if not eight:
+        mean = np.array([[part.mean(0) for part in row] for row in windows])
+        return Case(ops.AVERAGE_POOL32, operands | {"divisors": counts}, mean, 1e-6)
+    multipliers = F32(1.5) / counts
+    real = [[F32((part - 9).sum(0)) * multipliers[len(part)] for part in row] for row in windows]
+    operands |= {"multipliers": multipliers, "x_zero": 9, **_LIMITS}
+    return Case(ops.AVERAGE_POOL8, operands, _stored(_saturated(np.array(real)), tier))
+
+
+def _rows(size: int, *names: str) -> dict[str, int]:
+    """Sizes of three rows of 37 elements."""
+    return {"rows": 3, "count": 37} | {f"{name}_row": size * 37 for name in names}
+
+
+def _binary8(tier: Tier, kernel: str) -> Case:
+    a, b = _bytes(3, 37), _bytes(3, 37, seed=5)
+    x, other = (a - 9).astype(F32), (b + 4).astype(F32)
+    operands: Operands = {"x": _stored(a, tier), "other": _stored(b, tier), "y": np.zeros((3, 37), np.uint8)}
+    operands |= {**_rows(1, "x", "other", "y"), "x_zero": 9, "other_zero": -4, **_LIMITS}
+    if kernel == "add8":
+        real = x * F32(0.75) + other * F32(0.6)
+        return Case(
+            ops.ADD8, operands | {"x_scale": 0.75, "other_scale": 0.6}, _stored(_saturated(real), tier)
+        )
+    return Case(ops.MUL8, operands | {"scale": 0.01}, _stored(_saturated(x * other * F32(0.01)), tier))
+
+
+def _table8(tier: Tier, kernel: str) -> Case:
+    q, table = _bytes(3, 37), _bytes(256, seed=11).astype(np.uint8)
+    operands: Operands = {
+        "x": _stored(q, tier),
+        "y": np.zeros((3, 37), np.uint8),
+        "table": table,
+        **_rows(1, "x", "y"),
+    }
+    return Case(ops.TABLE8, operands, table[q + 128])
+
+
+def _fill(tier: Tier, kernel: str) -> Case:
+    head, rows, row, gap, tail = 70, 3, 5, 90, 11
+    y = np.full(head + rows * row + (rows - 1) * gap + tail, 0x55, np.uint8)
+    expected = np.full_like(y, 0xF7)
+    for i in range(rows):
+        expected[head + i * (row + gap) :][:row] = 0x55
+    sizes = {"head": head, "rows": rows, "row": row, "gap": gap, "tail": tail, "value": 0xF7}
+    return Case(ops.FILL, {"y": y, **sizes}, expected)
+
+
+def _copy(tier: Tier, kernel: str) -> Case:
+    x, y = _padded(_bytes(3, 80).astype(np.uint8)), np.zeros((3, 90), np.uint8)
+    expected = np.pad(x[:, :77], ((0, 0), (0, 13)))
+    return Case(ops.COPY, {"x": x, "y": y, "rows": 3, "count": 77, "x_row": 80, "y_row": 90}, expected)
+
+
+def _transpose(tier: Tier, kernel: str) -> Case:
+    x = _padded(_bytes(2, 3, 4, 5).astype(np.uint8 if kernel.endswith("8") else np.int32))
+    expected = np.ascontiguousarray(x.transpose(3, 1, 0, 2))
+    y = np.zeros_like(expected)
+    targets = (y.strides[2], y.strides[1], y.strides[3], y.strides[0])
+    operands: Operands = {"x": x, "y": y}
+    for i in range(4):
+        operands |= {f"n{i}": x.shape[i], f"s{i}": x.strides[i], f"t{i}": targets[i]}
+    return Case(ops.TRANSPOSE, operands, expected)
+
+
+def _unary(
+    instruction: Instruction, function: Callable[[Array], Array], **more: float
+) -> Callable[..., Case]:
+    def case(tier: Tier, kernel: str) -> Case:
+        x = _padded(_floats(3, 37) * F32(4))
+        operands: Operands = {"x": x, "y": np.zeros((3, 37), F32), **_rows(4, "x", "y"), **more}
+        return Case(instruction, operands, function(x.astype(np.float64)), 2e-6)
+
+    return case
+
+
+def _binary32(instruction: Instruction, function: Callable[[Array, Array], Array]) -> Callable[..., Case]:
+    def case(tier: Tier, kernel: str) -> Case:
+        x, other = _padded(_floats(3, 37)), _padded(_floats(3, 37, seed=5))
+        operands: Operands = {
+            "x": x,
+            "other": other,
+            "y": np.zeros((3, 37), F32),
+            **_rows(4, "x", "other", "y"),
+        }
+        return Case(instruction, operands, function(x, other))
+
+    return case
+
+
+def _logistic(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _softmax(x: Array) -> Array:
+    powers: Array = np.exp(x - x.max(1, keepdims=True))
+    powers /= powers.sum(1, keepdims=True)
+    return powers
+
+
+_CASES: dict[str, Callable[[Tier, str], Case]] = {
+    "quantize": _quantize,
+    "quantize_planes": _quantize_planes,
+    "dequantize": _dequantize,
+    "conv8": _conv8,
+    "conv32": _conv32,
+    "max_pool8": _pool,
+    "average_pool8": _pool,
+    "max_pool32": _pool,
+    "average_pool32": _pool,
+    "add8": _binary8,
+    "mul8": _binary8,
+    "table8": _table8,
+    "fill": _fill,
+    "copy": _copy,
+    "transpose8": _transpose,
+    "transpose32": _transpose,
+    "sigmoid32": _unary(ops.SIGMOID32, _logistic),
+    "tanh32": _unary(ops.TANH32, np.tanh),
+    "silu32": _unary(ops.SILU32, lambda x: x * _logistic(x)),
+    "elu32": _unary(ops.ELU32, lambda x: np.where(x > 0, x, 0.5 * np.expm1(x)), alpha=0.5),
+    "clamp32": _unary(ops.CLAMP32, lambda x: np.clip(x, -1.5, 2.5), lo=-1.5, hi=2.5),
+    "add32": _binary32(ops.ADD32, lambda x, y: x + y),
+    "mul32": _binary32(ops.MUL32, lambda x, y: x * y),
+    "softmax32": _unary(ops.SOFTMAX32, _softmax),
+}
+
+
+def case(tier: Tier, kernel: str) -> Case | None:
+    """The problem for a kernel, by its name or the part of it before a tile; None where there is none."""
+    make = _CASES.get(kernel) or _CASES.get(kernel.rpartition("_")[0])
+    return make(tier, kernel) if make else None
