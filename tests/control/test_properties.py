@@ -32,7 +32,7 @@ junk = st.recursive(
     max_leaves=5,
 )
 messages = junk | st.fixed_dictionaries(
-    {"stop": st.booleans() | junk},
+    {"stop": st.sampled_from([False, None, 0, ""]) | junk},
     optional={"id": st.sampled_from(["a", "b", "heartbeat", "unnamed", ""]) | junk, "reason": junk},
 )
 
@@ -161,9 +161,10 @@ def channel_specs(draw: st.DrawFn) -> list[ChannelSpec]:
 class GateMachine(RuleBasedStateMachine):
     """`taken` holds the receipts of the decisions that may act, by pipeline: those since the last barrier."""
 
-    @initialize(specs=channel_specs(), heartbeat=st.sampled_from([0, 100 * MS]))
+    @initialize(specs=channel_specs(), heartbeat=st.sampled_from([0, 0, 0, 5 * S]))
     def start(self, specs: list[ChannelSpec], heartbeat: int) -> None:
-        self.now, self.seq, self.heartbeat = START, 0, heartbeat
+        self.now, self.heartbeat = START, heartbeat
+        self.session = self.epoch = self.seq = 0
         self.begin(specs, EStop(self.now, heartbeat))
 
     def begin(self, specs: list[ChannelSpec], estop: EStop) -> None:
@@ -208,13 +209,22 @@ class GateMachine(RuleBasedStateMachine):
         age=st.integers(-20 * MS, 100 * MS) | st.sampled_from([0, 50 * MS, 3600 * S]),
         available=st.sampled_from([True, True, True, False]),
         back=st.sampled_from([1, 1, 1, 1, 0, -3]),
-        session=st.sampled_from([7, 7, 7, 8]),
-        epoch=st.sampled_from([0, 0, 0, 1]),
+        session=st.sampled_from([0] * 9 + [-1, 1]),
+        epoch=st.sampled_from([0] * 9 + [-1, 1]),
     )
-    def decide(self, pipeline: str, x: float, age: int, back: int, **parts: Any) -> None:
+    def decide(
+        self, pipeline: str, x: float, age: int, back: int = 1, session: int = 0, epoch: int = 0, **parts: Any
+    ) -> None:
         self.seq += back
+        self.session, self.epoch = self.session + max(session, 0), self.epoch + max(epoch, 0)
         one = decision(
-            self.now - age, pipeline=pipeline, seq=self.seq, source_seq=self.seq, values={"x": x}, **parts
+            self.now - age,
+            pipeline=pipeline,
+            session=self.session + min(session, 0),
+            epoch=self.epoch + min(epoch, 0),
+            seq=self.seq,
+            values={"x": x},
+            **parts,
         )
         word = self.gate.accept(one, self.now)
         if word == "":
@@ -233,12 +243,27 @@ class GateMachine(RuleBasedStateMachine):
             assert all(channel.deadline <= self.now for channel in self.gate.channels.values())
         self.note_release()
 
+    @rule(
+        pipelines=st.sampled_from([["first"], ["second"], ["first", "second"]]),
+        answers=st.lists(
+            st.tuples(st.sampled_from("ABABAB?-"), st.floats(-300, 300)), min_size=1, max_size=10
+        ),
+        every=st.sampled_from([MS, 20 * MS, 150 * MS]),
+        age=st.sampled_from([0, 4 * MS, 90 * MS]),
+    )
+    def follow(self, pipelines: list[str], answers: list[tuple[str, float]], every: int, age: int) -> None:
+        """A stretch of ordinary work: decisions mostly sound, the loop on time."""
+        for label, x in answers:
+            for pipeline in pipelines:
+                self.decide(pipeline=pipeline, label=label, x=x, age=age, available=label != "-")
+            self.pass_time(every, 20)
+
     @rule(ident=st.sampled_from("abc"))
     def press(self, ident: str) -> None:
         self.message({"stop": True, "id": ident})
 
     @precondition(lambda self: self.gate.estop.latched)
-    @rule(wait=st.sampled_from([0, 100 * MS, 300 * MS]))
+    @rule(wait=st.sampled_from([0, 300 * MS, 5 * S]))
     def release(self, wait: int) -> None:
         self.now += wait
         self.message({"stop": False})
@@ -264,8 +289,10 @@ class GateMachine(RuleBasedStateMachine):
         self.put_barrier(pipelines or ["first", "second"])
 
     @precondition(lambda self: self.ends is None)
-    @rule(span=st.sampled_from([0, MS, S]))
-    def shutdown(self, span: int) -> None:
+    @rule(span=st.sampled_from([0, MS, S]), seldom=st.integers(0, 4))
+    def shutdown(self, span: int, seldom: int) -> None:
+        if seldom:
+            return
         self.ends = self.now + span
         self.gate.shutdown(self.now, span)
 
