@@ -127,7 +127,7 @@ class _Cpuid(ctypes.Structure):
 
 
 def _leaves() -> Callable[[int], Any] | None:
-    """glibc's pointer to a `_Cpuid` by its leaf index; None in a C library older than glibc 2.33, or another."""
+    """glibc's pointer to a `_Cpuid` by its leaf index; None where the C library is older than 2.33."""
     leaf = getattr(ctypes.CDLL(None), "__x86_get_cpuid_feature_leaf", None)
     if leaf is not None:
         leaf.restype, leaf.argtypes = ctypes.POINTER(_Cpuid), [ctypes.c_uint]

@@ -16,7 +16,6 @@ from reflexarc.inference import team_block as at
 from reflexarc.inference.image import Image
 
 _TURNS_PER_US = 25  # of a waiting loop; what a CPU's spin hint takes differs, 10 to 40 ns
-_CACHE_LINE = 64
 
 
 class TeamError(RuntimeError):
@@ -47,7 +46,8 @@ class Team:
         self._busy = threading.Lock()
         self._block = _Block(threads, spin_us)
         helpers = self._start(image) if threads > 1 else []
-        self._close = weakref.finalize(self, partial(_stop, self._block, self._together, helpers, allowed))
+        stop = partial(_stop, self._block, self._together, self._busy, helpers, allowed)
+        self._close = weakref.finalize(self, stop if helpers else _nothing)
 
     def _start(self, image: Image) -> list[threading.Thread]:
         os.sched_setaffinity(0, {self.cores[0]})
@@ -62,24 +62,25 @@ class Team:
 
     def run(self, program: int, count: int, together: bool = True) -> None:
         """Run `count` instructions at address `program`; if not `together`, the helpers are left asleep."""
-        if not self._close.alive:
-            raise TeamError("this team is closed")
-        if self.threads == 1 or not together:
-            self._alone(program, count)
-            return
-        if not self._busy.acquire(blocking=False):
-            raise TeamError("this team is running a program for another thread")
-        try:
-            self._block.program(program, count)
-            self._together(self._block.address)
-        finally:
-            self._busy.release()
+        self.bind(program, count, together)()
 
     def bind(self, program: int, count: int, together: bool = True) -> Callable[[], None]:
-        """A run prepared; with one thread a bare call, which the caller keeps from overlapping."""
+        """A run prepared; on one thread a bare call, which the caller keeps from overlapping."""
+        words = ctypes.c_int64(program), ctypes.c_int64(count)
         if self.threads == 1 or not together:
-            return partial(self._alone, ctypes.c_int64(program), ctypes.c_int64(count))
-        return partial(self.run, program, count)
+            return partial(self._alone, *words)
+        return partial(
+            self._exclusively, partial(self._together, ctypes.c_int64(self._block.address), *words)
+        )
+
+    def _exclusively(self, run: Callable[[], None]) -> None:
+        if not self._busy.acquire(blocking=False):
+            state = "running a program for another thread" if self._close.alive else "closed"
+            raise TeamError(f"this team is {state}")
+        try:
+            run()
+        finally:
+            self._busy.release()
 
     def close(self) -> None:
         """End the helpers and give the calling thread its cores back; again is harmless."""
@@ -90,25 +91,14 @@ class _Block:
     """The memory that the threads share, see `team_block`."""
 
     def __init__(self, threads: int, spin_us: int) -> None:
-        self._memory = ctypes.create_string_buffer(at.BLOCK_BYTES + _CACHE_LINE)
-        self.address = -(-ctypes.addressof(self._memory) // _CACHE_LINE) * _CACHE_LINE
-        syscall = ctypes.cast(ctypes.CDLL(None).syscall, ctypes.c_void_p).value or 0
-        self._set(at.THREADS, threads)
-        self._set(at.SPIN, spin_us * _TURNS_PER_US)
-        self._set(at.SYSCALL, syscall)
+        self._memory = ctypes.create_string_buffer(at.ARRIVALS + at.LINES * (threads + 1))
+        self.address = -(-ctypes.addressof(self._memory) // at.LINES) * at.LINES
+        self[at.THREADS] = threads
+        self[at.SPIN] = spin_us * _TURNS_PER_US
+        self[at.SYSCALL] = ctypes.cast(ctypes.CDLL(None).syscall, ctypes.c_void_p).value or 0
 
-    def _set(self, word: int, value: int) -> None:
+    def __setitem__(self, word: int, value: int) -> None:
         ctypes.c_int64.from_address(self.address + word).value = value
-
-    def program(self, address: int, count: int) -> None:
-        """What the next run executes."""
-        self._set(at.PROGRAM, address)
-        self._set(at.COUNT, count)
-
-    def stop(self) -> None:
-        """From the next epoch on, helpers return."""
-        self.program(0, 0)
-        self._set(at.STOP, 1)
 
 
 def _help(serve: Callable[..., None], block: _Block, thread: int, core: int) -> None:
@@ -117,13 +107,20 @@ def _help(serve: Callable[..., None], block: _Block, thread: int, core: int) -> 
 
 
 def _stop(
-    block: _Block, together: Callable[..., None], helpers: list[threading.Thread], allowed: set[int]
+    block: _Block,
+    together: Callable[..., None],
+    busy: threading.Lock,
+    helpers: list[threading.Thread],
+    allowed: set[int],
 ) -> None:
-    if not helpers:
-        return
-    block.stop()
-    ctypes.c_int64.from_address(block.address + at.THREADS).value = 1
-    together(block.address)  # an empty program by one thread: a new epoch, which the helpers see
+    busy.acquire()  # for ever: a closed team runs nothing more
+    block[at.STOP] = 1
+    block[at.THREADS] = 1
+    together(block.address, 0, 0)  # an empty program by one thread: the start that the helpers return at
     for helper in helpers:
         helper.join()
     os.sched_setaffinity(0, allowed)
+
+
+def _nothing() -> None:
+    """How a team of one ends."""

@@ -2,34 +2,36 @@
 
 A program is instructions of 64 bytes: the address of a kernel, whose two low bits are the flags ALONE (only
 thread 0 executes it) and JOIN (all threads wait for each other after it), then the kernel's operands. The
-words of the team's block are declared in `reflexarc.inference.team_block`.
+words of the team's block are declared in `reflexarc.inference.team_block`. At a barrier each thread counts up
+a word of its own and waits for all others' to change, so that threads that arrive together wait for one
+transfer between their caches.
 """
 
 from reflexarc.inference.simd import (
     atomic_add,
     atomic_load,
-    atomic_store,
     futex,
     helper,
     invoke,
     pause,
     peek_i64,
+    poke_i64,
 )
 from reflexarc.inference.team_block import (
     ALONE,
-    ARRIVED,
-    BARRIER_SLEEPERS,
+    ARRIVALS,
     COUNT,
-    EPOCH,
-    EPOCH_SLEEPERS,
+    EVERYONE,
     FLAGS,
     FUTEX_WAIT,
     FUTEX_WAKE,
-    GENERATION,
     INSTRUCTION_BYTES,
     JOIN,
+    LINES,
     PROGRAM,
+    SLEEPERS,
     SPIN,
+    START,
     STOP,
     SYSCALL,
     THREADS,
@@ -37,41 +39,40 @@ from reflexarc.inference.team_block import (
 
 
 @helper
-def _wait(block: int, word: int, sleepers: int, old: int) -> None:
-    """Until the block's word is no longer `old`: spin, then sleep on a futex."""
+def _wait(block: int, counter: int, old: int) -> None:
+    """Until the counter is no longer `old`: spin, then sleep on a futex."""
     turns = peek_i64(block + SPIN)
-    while atomic_load(block + word) == old:
+    while atomic_load(counter) == old:
         if turns > 0:
             turns -= 1
             pause()
         else:
-            atomic_add(block + sleepers, 1)
-            futex(peek_i64(block + SYSCALL), block + word, FUTEX_WAIT, old)
-            atomic_add(block + sleepers, -1)
+            atomic_add(counter + SLEEPERS, 1)
+            futex(peek_i64(block + SYSCALL), counter, FUTEX_WAIT, old)
+            atomic_add(counter + SLEEPERS, -1)
 
 
 @helper
-def _advance(block: int, word: int, sleepers: int) -> None:
-    """Change the block's word and wake who sleeps on it."""
-    atomic_add(block + word, 1)
-    if atomic_load(block + sleepers) > 0:
-        futex(peek_i64(block + SYSCALL), block + word, FUTEX_WAKE, 0x7FFFFFFF)
+def _advance(block: int, counter: int) -> int:
+    """Count up and wake who sleeps on the counter; its value before."""
+    old = atomic_add(counter, 1)
+    if atomic_load(counter + SLEEPERS) > 0:
+        futex(peek_i64(block + SYSCALL), counter, FUTEX_WAKE, EVERYONE)
+    return old
 
 
 @helper
-def _barrier(block: int, threads: int) -> None:
-    """Until all threads are here."""
-    generation = atomic_load(block + GENERATION)
-    if atomic_add(block + ARRIVED, 1) == threads - 1:
-        atomic_store(block + ARRIVED, 0)
-        _advance(block, GENERATION, BARRIER_SLEEPERS)
-    else:
-        _wait(block, GENERATION, BARRIER_SLEEPERS, generation)
+def _wait_for_others(block: int, thread: int, threads: int, old: int) -> None:
+    """Until all other threads' counters have left the value that this thread's had."""
+    for other in range(threads):
+        if other != thread:
+            _wait(block, block + ARRIVALS + LINES * other, old)
 
 
 @helper
-def _execute(block: int, thread: int, threads: int) -> None:
-    """A thread's part of the whole program, a barrier at its end."""
+def _execute(block: int, thread: int, threads: int) -> int:
+    """A thread's part of the whole program, counted as arrived at its end; the count before that."""
+    mine = block + ARRIVALS + LINES * thread
     instruction = peek_i64(block + PROGRAM)
     end = instruction + peek_i64(block + COUNT) * INSTRUCTION_BYTES
     while instruction < end:
@@ -80,8 +81,8 @@ def _execute(block: int, thread: int, threads: int) -> None:
             invoke(word & ~FLAGS, instruction, thread, threads)
         instruction += INSTRUCTION_BYTES
         if word & JOIN and instruction < end:
-            _barrier(block, threads)
-    _barrier(block, threads)
+            _wait_for_others(block, thread, threads, _advance(block, mine))
+    return _advance(block, mine)
 
 
 def run_alone(program: int, count: int) -> None:
@@ -92,21 +93,25 @@ def run_alone(program: int, count: int) -> None:
         program += INSTRUCTION_BYTES
 
 
-def run(block: int) -> None:
-    """Run the block's program as thread 0, the helpers with it."""
-    _advance(block, EPOCH, EPOCH_SLEEPERS)
-    _execute(block, 0, peek_i64(block + THREADS))
+def run(block: int, program: int, count: int) -> None:
+    """Run `count` instructions as thread 0, the helpers with it, until all are done."""
+    poke_i64(block + PROGRAM, program)
+    poke_i64(block + COUNT, count)
+    threads = peek_i64(block + THREADS)
+    _advance(block, block + START)
+    _wait_for_others(block, 0, threads, _execute(block, 0, threads))
 
 
 def serve(block: int, thread: int) -> None:
     """A helper's whole life: wait for a run, take part, until the team stops."""
-    epoch = 0
+    started = 0
+    threads = peek_i64(block + THREADS)
     while True:
-        _wait(block, EPOCH, EPOCH_SLEEPERS, epoch)
-        epoch = atomic_load(block + EPOCH)
+        _wait(block, block + START, started)
         if peek_i64(block + STOP):
             return
-        _execute(block, thread, peek_i64(block + THREADS))
+        started = atomic_load(block + START)
+        _execute(block, thread, threads)
 
 
 KERNELS = (run_alone, run, serve)

@@ -18,7 +18,7 @@ from reflexarc.inference.image import Image, ImageStore, open_image
 from reflexarc.inference.image_file import write
 from reflexarc.inference.isa import choose
 from reflexarc.inference.team import Team, TeamError
-from reflexarc.inference.team_block import ALONE, JOIN
+from reflexarc.inference.team_block import ALONE, ARRIVALS, JOIN, LINES
 
 KERNELS = Path(__file__).parent / "team_kernels.py"
 CORES = sorted(os.sched_getaffinity(0))
@@ -118,6 +118,20 @@ def test_threads_are_pinned_and_freed(loop: Image) -> None:
     assert os.sched_getaffinity(0) == set(CORES)
     with pytest.raises(TeamError, match="closed"):
         team.run(0, 0)
+
+
+@two_cores
+def test_counters_wrap(loop: Image, kernels: Image) -> None:
+    """After 2**31 barriers, which is a month at 1 kHz."""
+    words, counters = counting(kernels)
+    words = np.concatenate([words] * 3)
+    team = Team(loop, 2)
+    for thread in range(2):
+        team._block[ARRIVALS + LINES * thread] = 0x7FFFFFFE
+    for _ in range(5):
+        team.run(words.ctypes.data, 3)
+    team.close()
+    assert counters[:2, 0].tolist() == [15, 15]
 
 
 @two_cores
