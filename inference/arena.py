@@ -1,8 +1,8 @@
 """Where each buffer of a program lies in its arena: buffers whose lives do not meet share bytes.
 
-The lives are known before anything runs, so the plan is exact. Buffers are placed from the largest to the smallest, each at the
-lowest offset that is free of all those placed before it whose life meets its own (greedy by size; Pisarchyk and Lee,
-"Efficient memory management for deep neural net inference", 2020).
+The lives are known before anything runs, so the plan is exact. Buffers are placed from the largest to the
+smallest, each at the lowest offset that is free of all those placed before it whose life meets its own
+(greedy by size; Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ ALIGN = 64
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Bytes that hold a tensor, slack included, from the step that first names them to the one that last does."""
+    """Bytes that hold a tensor, slack included, from the step that first names them to the one that last
+    does."""
 
     name: str
     nbytes: int
@@ -29,7 +30,8 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Offsets of the buffers in order, the bytes of them all, and the least bytes any placement could need."""
+    """Offsets of the buffers in order, the bytes of them all, and the least bytes any placement could
+    need."""
 
     offsets: tuple[int, ...]
     nbytes: int

@@ -1,14 +1,15 @@
-"""The instructions of a program, declared once for both sides: the lowering that writes them, the kernels that read them.
+"""The instructions of a program, declared once for both sides: the lowering that writes them, the kernels
+that read them.
 
-An instruction is `WORDS` 64-bit words: the address of a kernel with two flags in its low bits, then its operands. Up to
-seven operands stand in the instruction itself; a kernel with more finds them in a block whose address is the first
-operand. An operand is an address, a size in the unit its description names, or the bits of a 32-bit float in the low half
-of its word. Sizes are in bytes where they are steps between addresses.
+An instruction is `WORDS` 64-bit words: the address of a kernel with two flags in its low bits, then its
+operands. Up to seven operands stand in the instruction itself; a kernel with more finds them in a block whose
+address is the first operand. An operand is an address, a size in the unit its description names, or the bits
+of a 32-bit float in the low half of its word. Sizes are in bytes where they are steps between addresses.
 
-The value of an 8-bit element is -128..127: an int8 as it is, a uint8 less 128. It is stored as the byte value + `Tier.bias`:
-unsigned on x86, signed on ARM. `zero` is the value that stands for 0. "Rows" of an operand are `count` consecutive elements
-each; `x_row` is the step from one to the next. Kernels may read up to `SLACK` bytes past the end of an operand they only read, and write
-nothing but the elements named.
+The value of an 8-bit element is -128..127: an int8 as it is, a uint8 less 128. It is stored as the byte value
++ `Tier.bias`: unsigned on x86, signed on ARM. `zero` is the value that stands for 0. "Rows" of an operand are
+`count` consecutive elements each; `x_row` is the step from one to the next. Kernels may read up to `SLACK`
+bytes past the end of an operand they only read, and write nothing but the elements named.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ SLACK = 64
 
 @dataclass(frozen=True)
 class Instruction:
-    """A kernel's name, its family (a module of `kernels`) and its operands: a line each, `name[/f32]  meaning`."""
+    """A kernel's name, its family (a module of `kernels`) and its operands: a line each, `name[/f32]
+    meaning`."""
 
     name: str
     family: str
@@ -140,7 +142,8 @@ CONV8 = Instruction(
     zero         value that stands for 0
     """,
 )
-"""y = clamp(round(sum(x * w) * multiplier), lo, hi) + zero; kernels `conv8_PxV`: P outputs by V vectors of channels."""
+"""y = clamp(round(sum(x * w) * multiplier), lo, hi) + zero; kernels `conv8_PxV`: P outputs by V vectors of
+channels."""
 
 _POOL = """
     x            first element, unpadded
@@ -179,7 +182,8 @@ AVERAGE_POOL8 = Instruction(
     zero         value of y that stands for 0
     """,
 )
-"""y = clamp(round(sum(x - x_zero) * multipliers[n]), lo, hi) + zero over the n elements of a window inside x."""
+"""y = clamp(round(sum(x - x_zero) * multipliers[n]), lo, hi) + zero over the n elements of a window inside
+x."""
 
 MAX_POOL32 = Instruction("max_pool32", "pool", _POOL)
 """Greatest f32 of a window's part inside x; NaN where one is."""

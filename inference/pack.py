@@ -1,8 +1,8 @@
 """Weights as the kernels read them: groups of V vectors of output channels, one after the other.
 
-A group of 8-bit weights is V vectors of biases (i32), V of multipliers (f32), then for each four consecutive inputs V
-blocks of LANES rows (`Tier.weight_order`). A group of float weights is V vectors of biases, then for each input V vectors.
-What no channel fills is zero.
+A group of 8-bit weights is V vectors of biases (i32), V of multipliers (f32), then for each four consecutive
+inputs V blocks of LANES rows (`Tier.weight_order`). A group of float weights is V vectors of biases, then for
+each input V vectors. What no channel fills is zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def pack8(
     tier: Tier,
     vectors: int,
 ) -> NDArray[np.uint8]:
-    """[groups, bytes] of weights [channels, segments, length], each segment filled up with zeros to whole words.
+    """[groups, bytes] of weights [channels, segments, length], each segment filled up with zeros to whole
+    words.
 
     `bias` and `multiplier` are [channels]; the bias already holds what the zero point and `Tier.bias` add.
     """
@@ -52,7 +53,8 @@ def pack32(w: NDArray[np.float32], bias: NDArray[np.float32], tier: Tier, vector
 def _groups(
     groups: int, size: int, *heads: tuple[NDArray[Any], Any], body: NDArray[Any]
 ) -> NDArray[np.uint8]:
-    """Each group's part of the per-channel `heads`, filled up with zeros, then its part of the body, as bytes."""
+    """Each group's part of the per-channel `heads`, filled up with zeros, then its part of the body, as
+    bytes."""
     parts = []
     for values, dtype in heads:
         full = np.zeros(groups * size, dtype)

@@ -1,7 +1,9 @@
-"""A lowered model: its steps, the buffers they touch, its constants; and the words of it once addresses are known.
+"""A lowered model: its steps, the buffers they touch, its constants; and the words of it once addresses are
+known.
 
-`Listing` is what the lowering writes. Its operands are numbers, or `Ref`s to bytes of a buffer or of the constants. A buffer
-lives from the first step that names it to the last, so the memory a program needs is known to the byte before any is taken.
+`Listing` is what the lowering writes. Its operands are numbers, or `Ref`s to bytes of a buffer or of the
+constants. A buffer lives from the first step that names it to the last, so the memory a program needs is
+known to the byte before any is taken.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ Operand = int | float | Ref
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One instruction: the kernel that runs it, its operands by name, whether it is worth more threads than one."""
+    """One instruction: the kernel that runs it, its operands by name, whether it is worth more threads than
+    one."""
 
     instruction: Instruction
     kernel: str
@@ -137,7 +140,8 @@ class Program:
     def words(
         self, program: int, arena: int, weights: int, kernel: Callable[[str, str], int]
     ) -> NDArray[np.int64]:
-        """The instructions, then their blocks, to lie at address `program`; `kernel(family, name)` gives addresses."""
+        """The instructions, then their blocks, to lie at address `program`; `kernel(family, name)` gives
+        addresses."""
         code = np.zeros(self.memory.scratch // WORD, np.int64)
         block = len(self.steps) * WORDS
 
@@ -170,7 +174,8 @@ class Program:
 
 
 def finish(listing: Listing, inputs: Sequence[Ref], outputs: Sequence[Ref], *, keep: bool = False) -> Program:
-    """Plan the memory of a listing. Inputs are alive from the start, outputs to the end; with `keep` all buffers are."""
+    """Plan the memory of a listing. Inputs are alive from the start, outputs to the end; with `keep` all
+    buffers are."""
     end = len(listing.steps)
     lives: dict[int, list[int]] = {}
     for i, step in enumerate(listing.steps):

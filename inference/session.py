@@ -1,6 +1,7 @@
 """A model, loaded and ready to run: a program of prebuilt kernels, its arena, its weights.
 
-All that can be done once is done at load; a run copies the inputs in, makes one call of compiled code, copies the outputs out.
+All that can be done once is done at load; a run copies the inputs in, makes one call of compiled code, copies
+the outputs out.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -48,7 +49,7 @@ class TensorInfo:
 class _Weights:
     """Packed weights, read-only, one for all sessions of a model and tier in this process."""
 
-    _all: WeakValueDictionary[tuple[str, str], _Weights] = WeakValueDictionary()
+    _all: ClassVar[WeakValueDictionary[tuple[str, str], _Weights]] = WeakValueDictionary()
 
     def __init__(self, program: Program) -> None:
         self.region = Region(program.memory.weights)
@@ -60,7 +61,7 @@ class _Weights:
         """The weights of a program, those already there if their content is the same."""
         digest = hashlib.sha256()
         for data in program.constants:
-            digest.update(data)
+            digest.update(data.data)
         key = (digest.hexdigest(), tier.name)
         weights = cls._all.get(key)
         if weights is None:
@@ -94,8 +95,9 @@ class Session:
     ) -> None:
         """Load an optimized graph.
 
-        `threads`, `cores` and `spin_us` are as `Team` takes them, unless a `team` is given, which several sessions may share. With
-        `keep` every tensor of the graph can be looked at after a run (`tensor`), at the price of memory.
+        `threads`, `cores` and `spin_us` are as `Team` takes them, unless a `team` is given, which several
+        sessions may share. With `keep` every tensor of the graph can be looked at after a run (`tensor`), at
+        the price of memory.
         """
         images = images or ImageStore()
         lowered = lower(graph, images.tier, keep=keep)
@@ -202,26 +204,29 @@ class _Window:
             raise ProgramError(f"tensor {port.tensor.name!r} is constant")
         offset = program.placement.offsets[value.ref.buffer] + value.ref.offset
         self._name, self._shape, self._dtype = port.tensor.name, value.shape, DTYPES[port.tensor.dtype]
+        self._narrow = value.size == 1
         self._flip = np.uint8(0)
-        if value.size == 1:
+        if self._narrow:
             self._flip = np.uint8(tier.bias if self._dtype == np.int8 else tier.bias + 128 & 255)
         self._view = arena.array(
-            offset, value.shape, value.steps, np.dtype(np.uint8) if value.size == 1 else self._dtype
+            offset, value.shape, value.steps, np.dtype(np.uint8) if self._narrow else self._dtype
         )
 
     def put(self, x: NDArray[Any]) -> None:
         """Copy an array in."""
-        if x.shape != self._shape or x.dtype != self._dtype:
+        if x.dtype != self._dtype or x.shape != self._shape:
             raise SessionError(
-                f"input {self._name!r} is {x.dtype} {list(x.shape)}, it must be {self._dtype} {list(self._shape)}"
+                f"input {self._name!r} is {x.dtype} {list(x.shape)}, "
+                f"it must be {self._dtype} {list(self._shape)}"
             )
-        if self._view.itemsize == 1:
+        if self._narrow:
             np.bitwise_xor(x.view(np.uint8), self._flip, out=self._view)
         else:
             self._view[...] = x
 
     def get(self) -> NDArray[Any]:
         """A copy of the tensor."""
-        if self._view.itemsize == 1:
-            return np.bitwise_xor(self._view, self._flip).view(self._dtype)
+        if self._narrow:
+            copy: NDArray[Any] = np.bitwise_xor(self._view, self._flip).view(self._dtype)
+            return copy
         return self._view.copy()

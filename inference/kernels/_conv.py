@@ -13,8 +13,9 @@ from reflexarc.inference.simd import LANES, peek_i64
 def conv(at: Any, tile: TileOps, head: int, word: int, end: Any) -> Any:
     """A kernel with the tile given.
 
-    `at` are the operands' offsets, `head` the vectors before a group's weights (per vector of channels), `word` the bytes of x
-    a step takes, `end(block, sums, packed, y, y_col, first, n)` stores the group's channels, `n` of them, from channel `first` on.
+    `at` are the operands' offsets, `head` the vectors before a group's weights (per vector of channels),
+    `word` the bytes of x a step takes, `end(block, sums, packed, y, y_col, first, n)` stores the group's
+    channels, `n` of them, from channel `first` on.
     """
     start, step = tile.start, tile.step
     outputs, channels_a_group, a_step = tile.p, tile.v * LANES, tile.v * VECTOR

@@ -25,11 +25,25 @@ def _scatter(bits: int) -> Any:
     def emit(b: Any, address: Any, step: Any, x: Any) -> None:
         for i in range(LANES):
             lane = b.extract_element(x, ir.IntType(32)(i))
-            store(
-                b, b.add(address, b.mul(step, ir.IntType(64)(i))), b.trunc(lane, part) if bits < 32 else lane
-            )
+            to = b.add(address, b.mul(step, ir.IntType(64)(i)))
+            store(b, to, b.trunc(lane, part) if bits < 32 else lane)
 
     return define(fixed(types.void, ADDRESS, ADDRESS, I32), emit)
 
 
-scatter8, scatter32 = _scatter(8), _scatter(32)
+scatter8, scatter16, scatter32 = _scatter(8), _scatter(16), _scatter(32)
+
+
+def _scatter_pairs(b: Any, address: Any, step: Any, low: Any, high: Any) -> Any:
+    """Lanes of low and high, joined to 64 bits, to address + i * step, all but the last, which is the
+    result."""
+    order = [i + half * LANES for i in range(LANES) for half in (0, 1)]
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), order)
+    pairs = b.bitcast(b.shuffle_vector(low, high, mask), ir.VectorType(ir.IntType(64), LANES))
+    *lanes, last = (b.extract_element(pairs, ir.IntType(32)(i)) for i in range(LANES))
+    for i, lane in enumerate(lanes):
+        store(b, b.add(address, b.mul(step, ir.IntType(64)(i))), lane)
+    return last
+
+
+scatter_pairs = define(fixed(types.int64, ADDRESS, ADDRESS, I32, I32), _scatter_pairs)

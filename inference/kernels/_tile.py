@@ -1,8 +1,9 @@
 """A register tile: the sums of P outputs by V vectors of channels, as one numba value.
 
-LLVM keeps the array of vectors in registers while P * V and the operands of a step fit. A packed group of channels
-(`pack.py`) begins with its V vectors of biases; 8-bit ones go on with V vectors of multipliers; then, step by step, V
-vectors of weights. `scalars` are the addresses' differences between neighbouring outputs.
+LLVM keeps the array of vectors in registers while P * V and the operands of a step fit. A packed group of
+channels (`pack.py`) begins with its V vectors of biases; 8-bit ones go on with V vectors of multipliers;
+then, step by step, V vectors of weights. `scalars` are the addresses' differences between neighbouring
+outputs.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class TileOps:
         return tile
 
     def _step(self, b: Any, tile: Any, x: Any, x_step: Any, w: Any) -> Any:
-        """step(tile, x, x_step, w): add the products of each output's x (four bytes, or one f32) and weights."""
+        """step(tile, x, x_step, w): add the products of each output's x (four bytes, or one f32) and
+        weights."""
         read = load(F32.llvm) if self.is_float else emit_load_weights
         weights = [read(b, _offset(b, w, VECTOR, v)) for v in range(self.v)]
         for p in range(self.p):
@@ -90,7 +92,8 @@ class TileOps:
     def _finish_q(
         self, b: Any, tile: Any, scale: Any, y: Any, y_step: Any, n: Any, lo: Any, hi: Any, zero: Any
     ) -> Any:
-        """finish(tile, multipliers, y, y_step, n, lo, hi, zero): requantize and store the first n channels."""
+        """finish(tile, multipliers, y, y_step, n, lo, hi, zero): requantize and store the first n
+        channels."""
         lo, hi = (splat(b, value, F32.llvm) for value in (lo, hi))
         zero = splat(b, zero, I32.llvm)
         loaded = [load(F32.llvm)(b, _offset(b, scale, VECTOR, v)) for v in range(self.v)]
@@ -108,7 +111,8 @@ class TileOps:
         self._store(b, lambda i: _clamp(b, b.extract_value(tile, i), lo, hi), y, y_step, n, 4 * LANES)
 
     def _store(self, b: Any, value: Any, y: Any, y_step: Any, n: Any, size: int) -> None:
-        """Store P by V vectors of `size` bytes, the last of them in part where n channels do not fill them."""
+        """Store P by V vectors of `size` bytes, the last of them in part where n channels do not fill
+        them."""
         whole = b.icmp_signed(">=", n, _I64(self.v * LANES))
         with b.if_else(whole) as (then, otherwise):
             with then:

@@ -1,4 +1,5 @@
-"""Float convolution and dense layers: each output summed in the order of its weights, whatever the tile or the tier."""
+"""Float convolution and dense layers: each output summed in the order of its weights, whatever the tile or
+the tier."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ _add, _mul, _table = ADD8.at, MUL8.at, TABLE8.at
 
 
 def _binary(name: str, at: Any, real: Any) -> Any:
-    """A kernel whose output is `real(block, x, other)`, a vector of floats in steps of y, rounded and clamped."""
+    """A kernel whose output is `real(block, x, other)`, a vector of floats in steps of y, rounded and
+    clamped."""
 
     def kernel(instruction: int, thread: int, threads: int) -> None:
         block = peek_i64(instruction + BLOCK)

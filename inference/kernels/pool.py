@@ -42,8 +42,8 @@ _divisors = AVERAGE_POOL32.at.divisors
 def _pool(name: str, size: int, start: Any, combine: Any, finish: Any) -> Any:
     """A kernel on elements of `size` bytes.
 
-    `start()` is the vector a window begins with, `combine(sums, address)` takes in LANES channels of an element, and
-    `finish(block, sums, n, y, left)` stores the result of n elements, its first `left` channels.
+    `start()` is the vector a window begins with, `combine(sums, address)` takes in LANES channels of an
+    element, and `finish(block, sums, n, y, left)` stores the result of n elements, its first `left` channels.
     """
 
     def kernel(instruction: int, thread: int, threads: int) -> None:

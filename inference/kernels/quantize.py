@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reflexarc.inference.instructions import BLOCK, DEQUANTIZE, QUANTIZE, QUANTIZE_PLANES
-from reflexarc.inference.kernels._lanes import scatter8, scatter32
+from reflexarc.inference.kernels._lanes import scatter8, scatter16, scatter32, scatter_pairs
 from reflexarc.inference.kernels._share import share
 from reflexarc.inference.simd import (
     BIAS,
@@ -19,6 +19,8 @@ from reflexarc.inference.simd import (
     peek_f32,
     peek_i32,
     peek_i64,
+    poke_i8,
+    poke_i32,
     round_i32,
     store_f32,
     store_first_f32,
@@ -67,19 +69,41 @@ def quantize_planes(instruction: int, thread: int, threads: int) -> None:
             _few(x, y, channels, length, step, scale, zero)
             return
         a, to = x + 4 * n, y + n * step
-        if channels < 4:
-            for c in range(channels):
-                scatter8(to + c, step, _quantized(load_f32(a + c * plane), scale, zero) + BIAS)
         c = 0
-        while c < channels and channels >= 4:
-            c = min(c, channels - 4)
-            from_ = a + c * plane
-            q0 = _quantized(load_f32(from_), scale, zero) + BIAS & 255
-            q1 = _quantized(load_f32(from_ + plane), scale, zero) + BIAS & 255
-            q2 = _quantized(load_f32(from_ + 2 * plane), scale, zero) + BIAS & 255
-            q3 = _quantized(load_f32(from_ + 3 * plane), scale, zero) + BIAS & 255
-            scatter32(to + c, step, q0 | q1 << 8 | q2 << 16 | q3 << 24)
+        if 4 < channels <= 8 and step == channels:
+            high = _bytes(a + 4 * plane, scale, zero)
+            for k in range(5, channels):
+                high = high | _bytes(a + k * plane, scale, zero) << 8 * (k - 4)
+            rest = scatter_pairs(to, step, _four(a, plane, scale, zero), high)
+            to += (LANES - 1) * step
+            poke_i32(to, rest)
+            for c in range(4, channels):
+                poke_i8(to + c, rest >> 8 * c)
+            continue
+        while c + 4 <= channels:
+            scatter32(to + c, step, _four(a, plane, scale, zero))
+            a += 4 * plane
             c += 4
+        if c + 2 <= channels:
+            scatter16(to + c, step, _bytes(a, scale, zero) | _bytes(a + plane, scale, zero) << 8)
+            a += 2 * plane
+            c += 2
+        if c < channels:
+            scatter8(to + c, step, _bytes(a, scale, zero))
+
+
+@helper
+def _four(x: int, plane: int, scale: float, zero: int) -> Any:
+    """The stored bytes of LANES floats of four planes, one lane for the four."""
+    even = _bytes(x, scale, zero) | _bytes(x + 2 * plane, scale, zero) << 16
+    odd = _bytes(x + plane, scale, zero) | _bytes(x + 3 * plane, scale, zero) << 16
+    return even | odd << 8
+
+
+@helper
+def _bytes(x: int, scale: float, zero: int) -> Any:
+    """The stored bytes of LANES floats, each in the low bits of its lane."""
+    return _quantized(load_f32(x), scale, zero) + BIAS & 255
 
 
 @helper

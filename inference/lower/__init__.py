@@ -24,9 +24,11 @@ class Port:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program and its ports; `raws[i]` is the 8-bit tensor that output i was computed from by dequantize and softmax.
+    """A program and its ports; `raws[i]` is the 8-bit tensor that output i was computed from by dequantize
+    and softmax.
 
-    `tensors` are all of the graph that lie somewhere; only if lowered with `keep` does each hold its elements after a run.
+    `tensors` are all of the graph that lie somewhere; only if lowered with `keep` does each hold its elements
+    after a run.
     """
 
     program: Program

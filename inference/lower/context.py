@@ -83,8 +83,8 @@ class Context:
     def output(self, node: Node) -> Value:
         """A buffer for a node's output, with the halo its readers need, which is filled here.
 
-        Where all that reads the output is a change of shape, the buffer is that of the changed tensor, and what is returned
-        is a view of it: the shape is changed as the output is written.
+        Where all that reads the output is a change of shape, the buffer is that of the changed tensor, and
+        what is returned is a view of it: the shape is changed as the output is written.
         """
         name = node.outputs[0]
         chain = self._changes(name)
@@ -110,7 +110,8 @@ class Context:
         return chain
 
     def _undone(self, last: str, chain: list[Node], value: Value) -> dict[str, Value] | None:
-        """The `last` tensor of a chain of changes of shape, and views of it as those before; None where there is none."""
+        """The `last` tensor of a chain of changes of shape, and views of it as those before; None where there
+        is none."""
         views = {last: value}
         for change in reversed(chain):
             before = change.inputs[0]
@@ -161,7 +162,8 @@ class Context:
         return copy
 
     def padded(self, name: str, value: Value, halo: Halo) -> Value:
-        """The value itself where its channels are consecutive and the halo is there, else a copy with both."""
+        """The value itself where its channels are consecutive and the halo is there, else a copy with
+        both."""
         if value.steps[-1] == value.size and all(a >= b for a, b in zip(value.halo, halo, strict=True)):
             return value
         copy = self.new(name, value.shape, halo)
@@ -169,7 +171,8 @@ class Context:
         return copy
 
     def as_rows(self, names: Sequence[str], values: Sequence[Value]) -> tuple[Rows, list[Value]]:
-        """Values of one shape as rows, after copies of those that are not in order; the last is written and stays."""
+        """Values of one shape as rows, after copies of those that are not in order; the last is written and
+        stays."""
         found = rows(*values)
         if found:
             return found, list(values)

@@ -86,7 +86,8 @@ class _Layer:
     def emit(
         self, x: Ref, y: Ref, shape: tuple[int, ...], x_steps: tuple[int, ...], y_steps: tuple[int, ...]
     ) -> None:
-        """Add the instruction for `shape` (rows, columns) of outputs, their windows and themselves at these steps."""
+        """Add the instruction for `shape` (rows, columns) of outputs, their windows and themselves at these
+        steps."""
         (rows, cols), (x_row, x_col), (y_row, y_col) = shape, x_steps, y_steps
         if x_row == cols * x_col and y_row == cols * y_col:
             rows, cols = 1, rows * cols
@@ -128,7 +129,8 @@ class _Layer:
         return self._packed[vectors]
 
     def _pack8(self, vectors: int) -> NDArray[np.uint8]:
-        """Weights with the bias less what the zero point and the stored bytes' bias add, and the multipliers."""
+        """Weights with the bias less what the zero point and the stored bytes' bias add, and the
+        multipliers."""
         context, node = self._context, self._node
         (sx, zx), (sy, _) = context.scale(node.inputs[0]), context.scale(node.outputs[0])
         quant = context.tensor(node.inputs[1]).quant
@@ -152,7 +154,7 @@ class _Layer:
         bias = _constant(self._context, self._node, 2)[self._part]
         return pack32(self._w.reshape(self._outputs, -1), bias, self._context.tier, vectors)
 
-    def _limits(self) -> dict[str, int | float]:
+    def _limits(self) -> dict[str, Any]:
         if not self._eight:
             lo, hi = bounds(self._node)
             return {"lo": lo, "hi": hi}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, prod
+from typing import Any
 
 from reflexarc.inference.graph.ir import Attr, Node
 from reflexarc.inference.instructions import (
@@ -19,7 +20,6 @@ from reflexarc.inference.instructions import (
 )
 from reflexarc.inference.lower.context import PARALLEL_ELEMENTS, Context, lowering
 from reflexarc.inference.lower.value import Value
-from reflexarc.inference.program import Operand
 
 _PLAIN = {"sigmoid": SIGMOID32, "tanh": TANH32, "silu": SILU32}
 
@@ -47,7 +47,7 @@ def unary(context: Context, node: Node) -> None:
 
 def _unary(context: Context, node: Node, kind: str, x: Value, y: Value) -> None:
     found, (x, y) = context.as_rows((node.inputs[0], node.outputs[0]), (x, y))
-    extra: dict[str, Operand] = {}
+    extra: dict[str, Any] = {}
     instruction = _PLAIN.get(kind, CLAMP32)
     if kind == "elu":
         instruction, extra = ELU32, {"alpha": node.number("alpha")}
@@ -90,12 +90,12 @@ def binary(context: Context, node: Node) -> None:
     )
 
 
-def _scales(context: Context, node: Node) -> dict[str, Operand]:
+def _scales(context: Context, node: Node) -> dict[str, Any]:
     """Zero points, multipliers and limits of an 8-bit sum or product."""
     (sa, za), (sb, zb) = (context.scale(name) for name in node.inputs)
     sy, zy = context.scale(node.outputs[0])
     lo, hi = node.integer("qmin") - zy, node.integer("qmax") - zy
-    common: dict[str, Operand] = {"x_zero": za, "other_zero": zb, "lo": lo, "hi": hi, "zero": zy}
+    common: dict[str, Any] = {"x_zero": za, "other_zero": zb, "lo": lo, "hi": hi, "zero": zy}
     if node.op == "add":
         return common | {"x_scale": float(sa / sy), "other_scale": float(sb / sy)}
     return common | {"scale": float(sa * sb / sy)}

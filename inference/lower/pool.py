@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from reflexarc.inference.graph.ir import Node
@@ -12,7 +14,6 @@ from reflexarc.inference.instructions import (
     MAX_POOL32,
 )
 from reflexarc.inference.lower.context import PARALLEL_ELEMENTS, Context, lowering
-from reflexarc.inference.program import Operand
 
 
 @lowering("max_pool", "average_pool")
@@ -46,7 +47,7 @@ def _pool(
     x = context.padded(node.inputs[0], context.value(node.inputs[0]), (0, 0, 0, 0))
     y = context.output(node)
     eight = x.size == 1
-    extra: dict[str, Operand] = {}
+    extra: dict[str, Any] = {}
     if node.op == "max_pool":
         instruction = MAX_POOL8 if eight else MAX_POOL32
     else:
@@ -81,7 +82,7 @@ def _pool(
         )
 
 
-def _average(context: Context, node: Node, area: int, eight: bool) -> dict[str, Operand]:
+def _average(context: Context, node: Node, area: int, eight: bool) -> dict[str, Any]:
     """What a sum of n elements is multiplied with (8-bit) or divided by, for each n."""
     counts = np.arange(area + 1, dtype=np.float32)
     counts[0] = 1  # a window that lies outside altogether

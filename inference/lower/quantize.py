@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from reflexarc.inference.graph.ir import Node
 from reflexarc.inference.instructions import DEQUANTIZE, QUANTIZE, QUANTIZE_PLANES
@@ -34,8 +35,9 @@ def quantize(context: Context, node: Node) -> None:
     )
 
 
-def _planes(x: Value, y: Value) -> dict[str, int] | None:
-    """The extents of `QUANTIZE_PLANES` where x is [channels, length] and y is [length, channels]; else None."""
+def _planes(x: Value, y: Value) -> dict[str, Any] | None:
+    """The extents of `QUANTIZE_PLANES` where x is [channels, length] and y is [length, channels]; else
+    None."""
     dims = sorted(merged(x.shape, x.steps, y.steps), key=lambda dim: dim[2])
     if len(dims) != 2:
         return None

@@ -1,4 +1,5 @@
-"""Where a tensor lies while a program runs: a byte to begin at and a step for each axis, so that a view costs nothing."""
+"""Where a tensor lies while a program runs: a byte to begin at and a step for each axis, so that a view costs
+nothing."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def layout(shape: Shape, halo: Halo, size: int) -> Value:
 
 
 def merged(shape: Shape, *steps: Shape) -> list[tuple[int, ...]]:
-    """The fewest axes, as (count, step in each of `steps`), that go through the same elements in the same order."""
+    """The fewest axes, as (count, step in each of `steps`), that go through the same elements in the same
+    order."""
     dims: list[tuple[int, ...]] = []
     for n, *each in zip(shape, *steps, strict=True):
         if n == 1:
@@ -104,7 +106,8 @@ def merged(shape: Shape, *steps: Shape) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Values of one shape as rows of consecutive elements: `steps[i]` is the bytes between rows of the i-th."""
+    """Values of one shape as rows of consecutive elements: `steps[i]` is the bytes between rows of the
+    i-th."""
 
     rows: int
     count: int

@@ -1,0 +1,177 @@
+"""Each kernel's twin in plain numpy, of the same name: slow and obviously right.
+
+8-bit elements are values -128..127. Images are [height, width, channels]; `pads` are (top, left, bottom,
+right).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+F = np.float32
+
+
+def _requantized(real: Array, lo: float, hi: float, zero: int) -> Array:
+    """Steps of y, rounded half to even, clamped, moved by the zero."""
+    return (np.clip(np.rint(real), lo, hi) + zero).astype(np.int8)
+
+
+def _windows(
+    x: Array, kernel: tuple[int, int], strides: tuple[int, int], dilations: tuple[int, int]
+) -> Array:
+    """[rows, cols, KH, KW, C] of an image that is padded already."""
+    (kh, kw), (sy, sx), (dy, dx) = kernel, strides, dilations
+    rows = (x.shape[0] - (kh - 1) * dy - 1) // sy + 1
+    cols = (x.shape[1] - (kw - 1) * dx - 1) // sx + 1
+    y = np.zeros((rows, cols, kh, kw, x.shape[2]), x.dtype)
+    for i, j, u, v in product(range(rows), range(cols), range(kh), range(kw)):
+        y[i, j, u, v] = x[i * sy + u * dy, j * sx + v * dx]
+    return y
+
+
+def quantize(x: Array, scale: np.float32, zero: int) -> Array:
+    steps = np.rint(x / F(scale))
+    return np.where(np.isnan(steps), -128, np.clip(steps, -128 - zero, 127 - zero) + zero).astype(np.int8)
+
+
+def quantize_planes(x: Array, scale: np.float32, zero: int) -> Array:
+    return quantize(x, scale, zero).T
+
+
+def dequantize(x: Array, scale: np.float32, zero: int) -> Array:
+    return (x.astype(np.int32) - zero).astype(F) * F(scale)
+
+
+def conv8(
+    x: Array, w: Array, bias: Array, multiplier: Array, strides: Any, dilations: Any, **limits: Any
+) -> Array:
+    """x values with their zero already subtracted, padded; w [O, KH, KW, C]."""
+    windows = _windows(x.astype(np.int64), w.shape[1:3], strides, dilations)
+    sums = np.einsum("ijuvc,ouvc->ijo", windows, w.astype(np.int64)) + bias
+    return _requantized(sums.astype(np.int32).astype(F) * multiplier, **limits)
+
+
+def conv32(x: Array, w: Array, bias: Array, strides: Any, dilations: Any, lo: float, hi: float) -> Array:
+    """x padded; summed in the order of the weights."""
+    windows = _windows(x.astype(np.float64), w.shape[1:3], strides, dilations)
+    flat, weights = windows.reshape(*windows.shape[:2], -1), w.reshape(len(w), -1).astype(np.float64)
+    sums = np.broadcast_to(bias, (*flat.shape[:2], len(w)))
+    for k in range(flat.shape[-1]):
+        sums = (flat[..., k, None] * weights[:, k] + sums).astype(F)
+    return np.clip(sums, F(lo), F(hi))
+
+
+def _pooled(x: Array, kernel: Any, strides: Any, dilations: Any, pads: Any) -> Array:
+    """[rows, cols, KH * KW, C] with NaN outside x."""
+    (top, left, bottom, right), (h, w, c) = pads, x.shape
+    padded = np.full((top + h + bottom, left + w + right, c), np.nan)
+    padded[top : top + h, left : left + w] = x
+    windows = _windows(padded, kernel, strides, dilations)
+    return windows.reshape(*windows.shape[:2], -1, c)
+
+
+def max_pool8(x: Array, kernel: Any, strides: Any, dilations: Any, pads: Any) -> Array:
+    return np.nanmax(_pooled(x, kernel, strides, dilations, pads), axis=2).astype(np.int8)
+
+
+def average_pool8(
+    x: Array,
+    kernel: Any,
+    strides: Any,
+    dilations: Any,
+    pads: Any,
+    multipliers: Array,
+    x_zero: int,
+    **limits: Any,
+) -> Array:
+    windows = _pooled(x.astype(np.int64) - x_zero, kernel, strides, dilations, pads)
+    n = (~np.isnan(windows)).sum(axis=2)
+    return _requantized(np.nansum(windows, axis=2).astype(F) * multipliers[n], **limits)
+
+
+def max_pool32(x: Array, kernel: Any, strides: Any, dilations: Any, pads: Any) -> Array:
+    return np.nanmax(_pooled(x, kernel, strides, dilations, pads), axis=2).astype(F)
+
+
+def average_pool32(x: Array, kernel: Any, strides: Any, dilations: Any, pads: Any, divisors: Array) -> Array:
+    windows = _pooled(x, kernel, strides, dilations, pads)
+    n = (~np.isnan(windows)).sum(axis=2)
+    return (np.nansum(windows, axis=2) / divisors[n]).astype(F)
+
+
+def add8(
+    x: Array, other: Array, x_zero: int, other_zero: int, x_scale: Any, other_scale: Any, **limits: Any
+) -> Array:
+    a = (x.astype(np.int32) - x_zero).astype(F) * F(x_scale)
+    b = (other.astype(np.int32) - other_zero).astype(F) * F(other_scale)
+    return _requantized(a + b, **limits)
+
+
+def mul8(x: Array, other: Array, x_zero: int, other_zero: int, scale: Any, **limits: Any) -> Array:
+    exact = (x.astype(np.int32) - x_zero) * (other.astype(np.int32) - other_zero)
+    return _requantized(exact.astype(F) * F(scale), **limits)
+
+
+def table8(x: Array, table: Array) -> Array:
+    return table[x.astype(np.int64) + 128]
+
+
+def sigmoid32(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return (1 / (1 + np.exp(-x.astype(np.float64)))).astype(F)
+
+
+def tanh32(x: Array) -> Array:
+    return np.tanh(x.astype(np.float64)).astype(F)
+
+
+def silu32(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return (x / (1 + np.exp(-x.astype(np.float64)))).astype(F)
+
+
+def elu32(x: Array, alpha: float) -> Array:
+    wide = x.astype(np.float64)
+    return np.where(wide > 0, wide, alpha * np.expm1(np.minimum(wide, 0))).astype(F)
+
+
+def clamp32(x: Array, lo: float, hi: float) -> Array:
+    return np.clip(x, F(lo), F(hi))
+
+
+def add32(x: Array, other: Array) -> Array:
+    return x + other
+
+
+def mul32(x: Array, other: Array) -> Array:
+    return x * other
+
+
+def softmax32(x: Array) -> Array:
+    power = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+    return (power / power.sum(-1, keepdims=True)).astype(F)
+
+
+def fill(rows: int, row: int, head: int, gap: int, tail: int, value: int, inside: int) -> Array:
+    """Bytes of a padded tensor whose elements are all `inside`."""
+    y = np.full(head + rows * row + (rows - 1) * gap + tail, value, np.uint8)
+    for i in range(rows):
+        start = head + i * (row + gap)
+        y[start : start + row] = inside
+    return y
+
+
+def copy(x: Array) -> Array:
+    return x.copy()
+
+
+def transpose8(x: Array, perm: Any) -> Array:
+    return np.ascontiguousarray(x.transpose(perm))
+
+
+transpose32 = transpose8
