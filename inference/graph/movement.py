@@ -50,6 +50,13 @@ class Movement:
             steps, new = (steps, new) if joined is None else (steps[:-1], joined)
         return Movement(self.base, (*steps, *new), shape)
 
+    def back(self, due: Movement) -> Movement:
+        """This movement, then `due` taken back."""
+        result = self
+        for dims, perm in reversed(due.steps):
+            result = result.reshape(tuple(dims[axis] for axis in perm)).transpose(_inverse(perm))
+        return result.reshape(due.base)
+
     def apply(self, data: NDArray[Any]) -> NDArray[Any]:
         """Do it to an array of shape `base`."""
         for dims, perm in self.steps:

@@ -176,6 +176,8 @@ def test_movements_compose_to_what_numpy_does(data: st.DataObject) -> None:
             y, due = y.reshape(new), due.reshape(new)
     np.testing.assert_array_equal(due.apply(x), y)
     wide = y[tuple(slice(0, 1) if data.draw(st.booleans()) else slice(None) for _ in y.shape)]
+    assert due.back(due) == Movement.none(shape) or len(due.steps) > 1
+    np.testing.assert_array_equal(due.back(due).apply(x), x)
     back = due.undo(wide)
     if back is not None:
         np.testing.assert_array_equal(

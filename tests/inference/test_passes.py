@@ -200,6 +200,18 @@ def test_transposes_of_a_channels_last_model_cancel() -> None:
     assert ops(graph) == {"reshape": 2, "conv": 3}
 
 
+def test_a_residual_around_the_first_convolution_costs_no_transpose() -> None:
+    net = Net([1, 4, 9, 9])
+    net.conv(4, 4, [3, 3], pads=[1, 1, 1, 1])
+    net.add("Add", "input", net.x)
+    net.conv(4, 2, [1, 1])
+    net.add("GlobalAveragePool")
+    assert ops(optimize(imported(net.model()))) == {
+        **dict.fromkeys(("transpose", "add", "global_average_pool", "reshape"), 1),
+        "conv": 2,
+    }
+
+
 def test_flatten_of_an_image_becomes_an_order_of_weights() -> None:
     net = Net([2, 3, 8, 8])
     net.conv(3, 4, [3, 3])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from reflexarc.inference.graph.ir import MAX_ELEMENTS, Attr, ModelError
@@ -151,5 +149,4 @@ def _reduce_mean(context: Context) -> None:
     x = _channels_last(context, context.name(0), "x")
     name = context.emit("global_average_pool", [x], part="last")
     kept = (*shape[:2], *[1] * (len(shape) - 2)) if context.integer("keepdims", 1) else shape[:2]
-    assert prod(kept) == context.editor.tensors[name].size
     context.give(context.emit("reshape", [name], {"shape": kept}))

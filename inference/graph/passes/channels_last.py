@@ -15,6 +15,7 @@ from reflexarc.inference.graph.arithmetic import UNARY
 from reflexarc.inference.graph.edit import Editor
 from reflexarc.inference.graph.ir import Graph, Node, QuantParams
 from reflexarc.inference.graph.movement import Movement
+from reflexarc.inference.graph.moves import move_quant
 
 _ELEMENTWISE = (*UNARY, "quantize", "dequantize", "lookup")
 _BINARY = ("add", "mul")
@@ -69,7 +70,7 @@ class _Walk:
             self._add(node, *together)
         else:
             shape = self.old.tensors[node.outputs[0]].shape
-            self._add(node, [self._settle(name) for name in node.inputs], Movement.none(shape))
+            self._add(node, [self._settle(view) for view in views], Movement.none(shape))
 
     def _add(self, node: Node, inputs: list[str], due: Movement) -> None:
         """The node on these inputs; `due` is what is left to do to its output."""
@@ -87,15 +88,20 @@ class _Walk:
         return any(split(self.old.tensors[name].quant) for name in (*node.inputs, *node.outputs))
 
     def _together(self, views: list[_View]) -> tuple[list[str], Movement] | None:
-        """The two operands as they lie, if the same movement is due to both, and that movement."""
+        """The two operands, so taken that one movement is due to both, and that movement."""
         first, second = views
         if first.due == second.due:
             return [first.source, second.source], first.due
         for moved, other in ((first, second), (second, first)):
-            constant = self._unmoved(other, moved.due)
-            if constant is not None:
+            if (constant := self._unmoved(other, moved.due)) is not None:
                 return [constant if view is other else view.source for view in views], moved.due
-        return None
+        if all(view.due.still or view in self.done for view in views):
+            return None  # neither takes another transpose
+        moved, other = (second, first) if first.due.still else (first, second)
+        if moved.due.shape != other.due.shape:
+            return None
+        taken_back = self._settle(_View(other.source, other.due.back(moved.due)))
+        return [taken_back if view is other else view.source for view in views], moved.due
 
     def _unmoved(self, view: _View, due: Movement) -> str | None:
         """A constant as it must be for the movement to bring it where it is; a broadcast axis stays one."""
@@ -109,37 +115,37 @@ class _Walk:
             self.unmoved[view.source, due] = self.new.constant(tensor.name, data, tensor.quant)
         return self.unmoved.get((view.source, due))
 
-    def _settle(self, name: str) -> str:
+    def _settle(self, view: _View) -> str:
         """The tensor with its movement done."""
-        view = self.views[name]
         if view.due.still:
             return view.source
         if view not in self.done:
-            self.done[view] = self._move(name, view)
+            self.done[view] = self._move(view)
         return self.done[view]
 
-    def _move(self, name: str, view: _View) -> str:
+    def _move(self, view: _View) -> str:
         due, result = view.due, view.source
         direct = due.direct()
         steps = [(due.base, direct)] if direct else due.steps
         for dims, perm in steps:
-            result = self._reshape(name, result, dims)
-            result = self._emit("transpose", name, result, perm)
-        return self._reshape(name, result, due.shape)
+            result = self._reshape(result, dims)
+            result = self._emit("transpose", result, perm)
+        return self._reshape(result, due.shape)
 
-    def _reshape(self, name: str, source: str, shape: tuple[int, ...]) -> str:
+    def _reshape(self, source: str, shape: tuple[int, ...]) -> str:
         if self.new.tensors[source].shape == shape:
             return source
-        return self._emit("reshape", name, source, shape)
+        return self._emit("reshape", source, shape)
 
-    def _emit(self, op: str, name: str, source: str, value: tuple[int, ...]) -> str:
-        key = "shape" if op == "reshape" else "perm"
-        quant = self.old.tensors[name].quant
-        return self.new.add(op, [source], {key: value}, name=name, output=f"{source}:{op}", quant=quant)
+    def _emit(self, op: str, source: str, value: tuple[int, ...]) -> str:
+        tensor = self.new.tensors[source]
+        attrs = {"shape" if op == "reshape" else "perm": value}
+        quant = tensor.quant and move_quant(op, attrs, tensor.shape, tensor.quant)
+        return self.new.add(op, [source], attrs, name=source, output=f"{source}:{op}", quant=quant)
 
     def _give(self, name: str) -> None:
         """Make the tensor an output under its own name."""
-        settled = self._settle(name)
+        settled = self._settle(self.views[name])
         self.new.outputs.append(name)
         if settled != name:
             shape, quant = self.new.tensors[settled].shape, self.new.tensors[settled].quant
