@@ -62,13 +62,22 @@ class Sockets:
         return self._bind(socket, endpoint, key)
 
     def subscriber(
-        self, endpoint: str, topics: Iterable[str], *, max_bytes: int, queue: int = NODE_QUEUE
+        self,
+        endpoint: str,
+        topics: Iterable[str],
+        *,
+        max_bytes: int,
+        queue: int = NODE_QUEUE,
+        watched: bool = False,
     ) -> zmq.Socket[bytes]:
         """A connected SUB. A topic is a prefix to ZeroMQ: compare it whole on receipt.
 
-        A peer that sends a part above `max_bytes` is disconnected (and connected again): see `Connections`.
+        A peer that sends a part above `max_bytes` is disconnected, and connected again only by the
+        `Connections` of a `watched` socket: get them with `watch`, and call their `update` often.
         """
         socket = self._make(zmq.SUB, endpoint, queue, max_bytes)
+        if watched:
+            self.watch(socket)
         for topic in topics:
             socket.subscribe(topic)
         return self._connect(socket, endpoint)
@@ -87,9 +96,13 @@ class Sockets:
         return self._connect(socket, endpoint)
 
     def watch(self, socket: zmq.Socket[bytes]) -> Connections:
-        """The connections of one of these sockets, counted from now on; closed with it."""
-        connects = socket.type in (zmq.SUB, zmq.PUSH)
-        self._watched[socket] = Connections(socket, self._open[socket] if connects else None)
+        """The connections of one of these sockets, counted from the first call on; closed with it.
+
+        Nobody may forget to `update` them: libzmq's I/O thread waits when 2000 events are not read.
+        """
+        if socket not in self._watched:
+            connects = socket.type in (zmq.SUB, zmq.PUSH)
+            self._watched[socket] = Connections(socket, self._open[socket] if connects else None)
         return self._watched[socket]
 
     def close(self, socket: zmq.Socket[bytes] | None = None) -> None:

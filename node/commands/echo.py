@@ -53,12 +53,16 @@ def run(args: argparse.Namespace) -> int:
     refused: Counter[str] = Counter()
     with Sockets() as sockets:
         endpoints = _endpoints(args)
-        heard = [sockets.subscriber(endpoint, [args.topic], max_bytes=LARGEST) for endpoint in endpoints]
+        heard = [
+            sockets.subscriber(endpoint, [args.topic], max_bytes=LARGEST, watched=True)
+            for endpoint in endpoints
+        ]
         try:
             while left > 0 and (deadline is None or now() < deadline):
-                wait = None if deadline is None else max(0, deadline - now()) / SECOND
+                wait = 0.1 if deadline is None else min(0.1, max(0, deadline - now()) / SECOND)
                 select.select([socket.FD for socket in heard], [], [], wait)
                 for socket in heard:
+                    sockets.watch(socket).update()
                     left -= _drain(socket, left, args.json, refused)
         finally:
             for reason, count in refused.items():

@@ -94,6 +94,7 @@ class Source:
             [each.spec.topic for each in inputs],
             max_bytes=max(each.spec.max_bytes for each in inputs),
             queue=queue,
+            watched=True,
         )
         self.fd = int(self.socket.get(zmq.FD))
         self.connections = sockets.watch(self.socket)
