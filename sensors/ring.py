@@ -19,32 +19,28 @@ class Ring:
 
     def clear(self) -> None:
         """Begin at position 0."""
-        self._end = 0
-        self._base = 0  # position of row 0
-
-    @property
-    def position(self) -> int:
+        self.position = 0
         """Of the next sample, which is the number of samples so far."""
-        return self._base + self._end
+        self._base = 0  # position of row 0
 
     def append(self, row: NDArray[np.floating], stamp: int) -> None:
         """One sample, `[*shape]` or `[1, *shape]`."""
-        if self._end == len(self._rows):
-            self._make_room(1)
-        self._rows[self._end] = row
-        self._stamps[self._end] = stamp
-        self._end += 1
+        end = self.position - self._base
+        if end == len(self._rows):
+            end = self._make_room(1)
+        self._rows[end] = row
+        self._stamps[end] = stamp
+        self.position += 1
 
     def extend(self, rows: NDArray[np.floating], stamps: NDArray[np.int64]) -> None:
         """Samples `[n, *shape]` and their n stamps."""
-        end = self._claim(len(stamps))
-        self._rows[end : self._end] = rows
-        self._stamps[end : self._end] = stamps
+        place = self._claim(len(stamps))
+        self._rows[place] = rows
+        self._stamps[place] = stamps
 
     def skip(self, stamps: NDArray[np.int64]) -> None:
         """Positions without a sample; what a window holds there is undefined."""
-        end = self._claim(len(stamps))
-        self._stamps[end : self._end] = stamps
+        self._stamps[self._claim(len(stamps))] = stamps
 
     def bridge(self, count: int, row: NDArray[np.float32], stamp: int, *, filled: bool) -> None:
         """`count` positions, evenly spaced up to the next sample (`row`, `stamp`); linear if `filled`."""
@@ -55,7 +51,7 @@ class Ring:
             self.skip(stamps)
             return
         weight = weight.reshape(-1, *(1,) * row.ndim)
-        before, after = self._rows[self._end - 1].astype(np.float64), row.astype(np.float64)
+        before, after = self._rows[self.position - 1 - self._base].astype(np.float64), row.astype(np.float64)
         self.extend(before * (1 - weight) + after * weight, stamps)
 
     def window(self, end: int) -> NDArray[np.float32]:
@@ -67,21 +63,24 @@ class Ring:
         """The stamp of the sample at `position`."""
         return int(self._stamps[position - self._base])
 
-    def _claim(self, count: int) -> int:
-        if self._end + count > len(self._rows):
-            self._make_room(count)
-        end = self._end
-        self._end += count
-        return end
+    def _claim(self, count: int) -> slice:
+        """Where the next `count` rows go."""
+        end = self.position - self._base
+        if end + count > len(self._rows):
+            end = self._make_room(count)
+        self.position += count
+        return slice(end, end + count)
 
-    def _make_room(self, count: int) -> None:
-        kept = min(self._end, self._length)
-        rows, stamps = self._rows[self._end - kept : self._end], self._stamps[self._end - kept : self._end]
+    def _make_room(self, count: int) -> int:
+        """Move the last rows to the front, where `count` fit behind them; gives the first free row."""
+        end = self.position - self._base
+        kept = min(end, self._length)
+        rows, stamps = self._rows[end - kept : end], self._stamps[end - kept : end]
         if kept + count > len(self._rows):
             size = 2 * (kept + count)
             self._rows = np.empty((size, *rows.shape[1:]), np.float32)
             self._stamps = np.empty(size, np.int64)
         self._rows[:kept] = rows
         self._stamps[:kept] = stamps
-        self._base += self._end - kept
-        self._end = kept
+        self._base = self.position - kept
+        return kept

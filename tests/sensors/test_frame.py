@@ -201,7 +201,7 @@ def test_lists_of_many_numbers_must_be_binary() -> None:
 
 
 def hostile(size: int) -> dict[str, bytes]:
-    """Payloads of about `size` bytes, most of which would build much, nest deeply, or claim more than there is."""
+    """Payloads of about `size` bytes, most of which would build much, nest deeply or claim too much."""
     head = msgpack.packb({"seq": 1, "t": 1})[1:]
     start = b"\x83" + head + b"\xa4data"
     room = size - len(start) - 5
