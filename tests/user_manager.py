@@ -1,4 +1,5 @@
-"""A real `systemd --user` in a mount namespace of its own, so that it also runs where PID 1 is something else.
+"""A real `systemd --user` in a mount namespace of its own, so that it also runs where PID 1 is something
+else.
 
 It sees an empty /run and keeps its units, runtime files and caches below one folder.
 """
@@ -13,8 +14,13 @@ from pathlib import Path
 
 SYSTEMD = Path("/lib/systemd/systemd")
 UNITS = Path(__file__).parent.parent / "systemd"
-# What only the system's manager can do: other users, and mounts over a namespace that is already private.
-SYSTEM_ONLY = ("User=", "Group=", "PrivateUsers=", "OOMScoreAdjust=-", "Delegate=", "MemoryMax=", "TasksMax=")
+# What only the system's manager can do: other users, a view of the file system, cgroups, OOM scores.
+# What a process may do (MemoryDenyWriteExecute, system calls, capabilities, limits) stays.
+SYSTEM_ONLY = (
+    *("User=", "Group=", "PrivateUsers=", "Delegate=", "MemoryMax=", "TasksMax=", "OOMScoreAdjust=-"),
+    *("ProtectSystem=", "ProtectHome=", "ProtectProc=", "ProcSubset=", "PrivateTmp=", "PrivateDevices="),
+    *("PrivateMounts=", "PrivateNetwork=", "ProtectHostname=", "ProtectKernel", "ProtectControlGroups="),
+)
 
 _START = """
 mount -t tmpfs tmpfs /run
