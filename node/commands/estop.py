@@ -17,21 +17,12 @@ examples:
 
 import argparse
 import json
-import re
-import select
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import zmq
-
-from reflexarc.node import wire
-from reflexarc.node.clock import MS, SECOND, now
+from reflexarc.node.clock import SECOND
 from reflexarc.node.config.load import load
-from reflexarc.node.config.schema import Config
-from reflexarc.node.sockets import Sockets, receive
-
-AGAIN_NS = 400 * MS  # a reset is refused shortly after a stop: ask again
+from reflexarc.node.press import Press
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,73 +52,3 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(press.outcome(), file=sys.stdout if done else sys.stderr)
     return 0 if done else 1
-
-
-@dataclass(slots=True)
-class Press:
-    """One stop or reset, and what the node's commands say since."""
-
-    config: Config
-    endpoint: str
-    stop: bool
-    id: str
-    reason: str
-    sent: bool = False
-    reasons: dict[str, str] = field(default_factory=dict)  # of each channel's latest command
-
-    def send(self, timeout: int) -> bool:
-        """Send it, a reset again and again, until every channel shows it; False after `timeout` ns."""
-        parts = wire.encode(wire.ESTOP, {"stop": self.stop, "id": self.id, "reason": self.reason})
-        due, deadline = now(), now() + timeout
-        with Sockets() as sockets:
-            publish = self.config.node.publish
-            commands = sockets.subscriber(publish, [wire.CONTROL], max_bytes=wire.MAX_BYTES)
-            button = sockets.pusher(self.endpoint)
-            while now() < deadline and not self.done:
-                if now() >= due and not (self.sent and self.stop):
-                    self.sent = _push(button, parts) or self.sent
-                    self.reasons.clear()
-                    due = now() + (AGAIN_NS if self.sent else 10 * MS)
-                select.select([commands.FD], [], [], 0.005)
-                while (received := receive(commands)) is not None:
-                    self.reasons |= _reason(received)
-        return self.done
-
-    @property
-    def done(self) -> bool:
-        """Whether the latest command of every channel shows it."""
-        word = "estop:" + re.sub(r"[^A-Za-z0-9_.-]", "_", self.id)
-        shown = [(word in reason.split(",")) == self.stop for reason in self.reasons.values()]
-        return self.sent and len(shown) == len(self.config.channels) and all(shown)
-
-    def outcome(self) -> str:
-        """What has come of it, in one line."""
-        node = self.config.node.name
-        if not self.sent:
-            return f"reflexarc estop: nothing answers at {self.endpoint}, the e-stop of {node}"
-        if not self.reasons:
-            return f"reflexarc estop: sent, but {node} publishes no commands at {self.config.node.publish}"
-        words = {word for reason in self.reasons.values() for word in reason.split(",")}
-        stops = ", ".join(sorted(word[6:] for word in words if word.startswith("estop:")))
-        if self.done:
-            return f"{node} is stopped by {stops}" if stops else f"{node} is released"
-        if self.stop:
-            return f"reflexarc estop: sent, but not every channel of {node} has stopped"
-        return f"reflexarc estop: refused, {node} is still stopped by {stops}"
-
-
-def _push(socket: zmq.Socket[bytes], parts: list[bytes]) -> bool:
-    try:
-        socket.send_multipart(parts, zmq.NOBLOCK)
-    except zmq.Again:  # not connected yet
-        return False
-    return True
-
-
-def _reason(parts: list[bytes]) -> dict[str, str]:
-    """The channel of a command and its reason; nothing for what is no command."""
-    try:
-        topic, plain = wire.decode(parts)
-    except wire.Refused:
-        return {}
-    return {topic.removeprefix(wire.CONTROL): str(plain.get("reason", ""))}
