@@ -40,7 +40,8 @@ class Ring:
 
     def skip(self, stamps: NDArray[np.int64]) -> None:
         """Positions without a sample; what a window holds there is undefined."""
-        self._stamps[self._claim(len(stamps))] = stamps
+        place = self._claim(len(stamps))  # may put another array in place of _stamps
+        self._stamps[place] = stamps
 
     def bridge(self, count: int, row: NDArray[np.float32], stamp: int, *, filled: bool) -> None:
         """`count` positions, evenly spaced up to the next sample (`row`, `stamp`); linear if `filled`."""

@@ -188,6 +188,15 @@ def test_the_walk_and_unpackb_agree(data: st.DataObject) -> None:
     assert attempt(msgpack.unpackb) == attempt(lambda raw: unpack_large(raw, spec.shape, spec.list_frame))
 
 
+def test_ragged_lists_are_refused_large_or_small() -> None:
+    grid = StreamSpec("g", "g", (2, 3), 1.0, 10**9)
+    assert reason(pack([[1, 2, 3], [4, 5]]), grid) == "shape"
+    assert reason(pack([[1, 2, 3], 4]), grid) == "shape"
+    rows = np.ones((40, 50)).tolist()
+    assert reason(pack([*rows[:-1], [1.0] * 49]), DEPTH) == "shape"
+    assert reason(pack([*rows[:-1], 1.0]), DEPTH) in ("shape", "data")
+
+
 def test_lists_of_many_numbers_must_be_binary() -> None:
     big = StreamSpec("big", "big", (100,), 1.0, 10**9, 10_000)
     most = LIST_NUMBERS // 100

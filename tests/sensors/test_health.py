@@ -44,7 +44,9 @@ def test_a_good_stream() -> None:
 
 
 def test_nothing_yet_is_not_alive() -> None:
-    state = StreamHealth(series.stream()).state(10**12, T0)
+    health = StreamHealth(series.stream())
+    state = health.state(10**12, T0)
+    assert health.delay_ns(series.make(1)[0]) == 0
     assert (state.alive, state.rate_hz, state.skew_ms, state.warnings) == (False, 0.0, None, ())
 
 

@@ -220,6 +220,16 @@ def test_any_frames_whatever_are_counted_bounded_and_never_mixed(data: st.DataOb
     assert all(np.isfinite(w.data).all() == w.complete for w in got)
 
 
+def test_a_late_frame_whose_stamp_is_not_between_its_neighbours_is_dropped() -> None:
+    frames = series.make(12)
+    window = WindowSpec(4, 4, RATE_HZ, late_ns=4 * PERIOD)
+    for passed, dropped in ((5 * PERIOD, {}), (6 * PERIOD + 1, {"stamp": 1}), (4 * PERIOD - 1, {"stamp": 1})):
+        late = Frame(5, T0 + passed, frames[5].data, 0)
+        pushed = [*frames[:5], frames[6], frames[7], frames[8], late, *frames[9:]]
+        _, windower = series.windows_of(pushed, window, series.stream())
+        assert windower.dropped == dropped
+
+
 def test_frames_behind_a_hole_are_bounded_though_the_stamps_stand_still() -> None:
     frames = [Frame(f.seq, T0, f.data, 0) for f in series.make(5000) if f.seq != 2]
     _, windower = series.windows_of(frames, WindowSpec(5, 5, RATE_HZ, late_ns=SECOND), series.stream())
