@@ -8,7 +8,7 @@ file and whatever of `reflexarc.inference` it imports, however far, all count.
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parent
@@ -21,48 +21,52 @@ _IMPORT = re.compile(
 
 def families() -> list[str]:
     """All families' names."""
-    return sorted(path.stem for path in (ROOT / "kernels").glob("*.py") if not path.stem.startswith("_"))
+    return sorted(file.stem for file in (ROOT / "kernels").glob("*.py") if not file.stem.startswith("_"))
 
 
 def _file(module: str) -> Path | None:
     """The file of a module of this package, None where there is none."""
-    path = ROOT.joinpath(*module.removeprefix(PACKAGE).strip(".").split("."))
-    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
+    stem = ROOT.joinpath(*module.removeprefix(PACKAGE).strip(".").split("."))
+    return next((p for p in (stem.with_suffix(".py"), stem / "__init__.py") if p.is_file()), None)
 
 
 @functools.cache
-def _imported(path: Path) -> frozenset[Path]:
+def _imported(file: Path) -> frozenset[Path]:
     """Files of this package that a file names in its imports."""
     found: set[Path | None] = set()
-    for module, names in _IMPORT.findall(path.read_text(encoding="utf-8")):
+    for module, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
         found.add(_file(module))
         found.update(_file(f"{module}.{name}") for name in re.findall(r"\w+", names))
     return frozenset(p for p in found if p is not None)
 
 
-def _closure(paths: Iterable[Path]) -> set[Path]:
+def _closure(files: Iterable[Path]) -> set[Path]:
     seen: set[Path] = set()
-    waiting = list(paths)
+    waiting = list(files)
     while waiting:
-        path = waiting.pop()
-        if path not in seen:
-            seen.add(path)
-            waiting += _imported(path)
+        file = waiting.pop()
+        if file not in seen:
+            seen.add(file)
+            waiting += _imported(file)
     return seen
 
 
-def sources(family: str) -> Iterator[Path]:
-    """Every file that a family's machine code is made from, in a fixed order."""
-    path = ROOT / "kernels" / f"{family}.py"
+def path(family: str) -> Path:
+    """A family's file; ValueError if there is none."""
     if family not in families():
         raise ValueError(f"unknown kernel family {family!r}: it must be one of {', '.join(families())}")
-    yield from sorted(_closure([path, *(ROOT / "simd").glob("*.py"), *(ROOT / "build").glob("*.py")]))
+    return ROOT / "kernels" / f"{family}.py"
+
+
+def sources(family: str) -> list[Path]:
+    """Every file that a family's machine code is made from, in a fixed order."""
+    return sorted(_closure([path(family), *(ROOT / "simd").glob("*.py"), *(ROOT / "build").glob("*.py")]))
 
 
 def digest(family: str) -> str:
     """SHA-256 of a family's sources."""
     total = hashlib.sha256()
-    for path in sources(family):
-        body = path.read_bytes()
-        total.update(f"{path.relative_to(ROOT).as_posix()} {len(body)}\n".encode() + body)
+    for file in sources(family):
+        body = file.read_bytes()
+        total.update(f"{file.relative_to(ROOT).as_posix()} {len(body)}\n".encode() + body)
     return total.hexdigest()

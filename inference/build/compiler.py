@@ -16,10 +16,12 @@ from numba.core import compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
+from reflexarc.inference.build.elf import BuildError
 from reflexarc.inference.isa import Tier
 
 Kernel = Callable[..., None]
 
+_TRAP = "llvm.trap"
 _INLINE_ALWAYS = 1_000_000  # LLVM's cost above which a call stays a call: never
 
 
@@ -49,18 +51,25 @@ def _typed_ir(kernel: Kernel) -> tuple[str, str]:
 
 
 def _entry_point(kernel: Kernel, symbol: str) -> str:
-    """IR of `void NAME(int64, ...)` around numba's function, which returns a status through pointers.
+    """IR of `void NAME(int64, ...)` around numba's function, which returns a status, not 0 for an exception.
 
     "no-builtins" keeps LLVM from turning loops into calls of memset and memcpy.
     """
     count = len(inspect.signature(kernel).parameters)
     parameters = ", ".join(f"i64 %a{i}" for i in range(count))
     return f"""
+declare void @{_TRAP}()
 declare i32 @"{symbol}"(ptr, ptr, {", ".join(["i64"] * count)})
 define void @"{kernel.__name__}"({parameters}) nounwind "no-builtins" align 64 {{
   %result = alloca ptr
   %exception = alloca ptr
   %status = call i32 @"{symbol}"(ptr %result, ptr %exception, {parameters})
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %end, label %raised
+raised:
+  call void @{_TRAP}()
+  unreachable
+end:
   ret void
 }}
 """
@@ -94,6 +103,9 @@ def compile_kernels(kernels: Sequence[Kernel], tier: Tier, assembly: bool = Fals
         if not value.is_declaration and value.name not in entries:
             value.linkage = "internal"
     _optimize(module, machine)
+    for function in module.functions:
+        if _TRAP in str(function) and not function.is_declaration:
+            raise BuildError(f"kernel {function.name} can raise an exception, which nothing would catch")
     return Compiled(machine.emit_object(module), machine.emit_assembly(module) if assembly else "")
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from reflexarc.inference.families import ROOT
+from reflexarc.inference.families import path
 from reflexarc.inference.isa import Tier
 
 
@@ -60,7 +60,7 @@ def build(
 
 def _shares(families: Sequence[str], count: int) -> list[list[str]]:
     """Families dealt into at most `count` shares, the longest files first."""
-    ordered = sorted(families, key=lambda name: -(ROOT / "kernels" / f"{name}.py").stat().st_size)
+    ordered = sorted(families, key=lambda family: -path(family).stat().st_size)
     return [ordered[i::count] for i in range(min(count, len(ordered)))]
 
 

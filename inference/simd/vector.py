@@ -81,8 +81,9 @@ def define(rule: Callable[..., Any], emit: Emit) -> Any:
 def fixed(result: Any, *arguments: Any) -> Callable[..., Any]:
     """The rule of an operation with one signature; scalar arguments are cast to it."""
 
-    def rule(*_: Any) -> Any:
-        return signature(result, *arguments)
+    def rule(*given: Any) -> Any:
+        same = all(g == a for g, a in zip(given, arguments, strict=True) if isinstance(a, Vector))
+        return signature(result, *arguments) if same else None
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(f"a{i}", kind) for i in range(len(arguments))]
