@@ -149,8 +149,7 @@ def _dims_of(data: list[Any], spec: StreamSpec) -> tuple[int, ...]:
     while type(item) is list and len(dims) <= len(spec.shape):
         dims += (len(item),)
         item = item[0] if item else None
-    if _count(dims, spec) > spec.list_frame:
-        raise Refused("size")
+    _count(dims, spec)
     return dims
 
 
