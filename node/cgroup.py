@@ -127,7 +127,7 @@ def _locate(path: str, controller: str | None, proc: Path) -> Group | None:
 
 
 def _inside(path: str, root: str, mount: Path) -> Path:
-    """The directory of group `path` under a mount that shows the hierarchy from `root`; the mount if outside."""
+    """Where group `path` lies under a mount that shows the hierarchy from `root`; the mount if outside."""
     prefix = root.rstrip("/")
     if not f"{path}/".startswith(f"{prefix}/"):
         return mount

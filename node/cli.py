@@ -46,7 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; gives its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _dispatch(arguments)
+        try:
+            code = _dispatch(arguments)
+        except SystemExit as end:  # argparse has said what there is to say
+            code = end.code if isinstance(end.code, int) else 0
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130

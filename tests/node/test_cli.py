@@ -96,10 +96,11 @@ def test_only_the_chosen_command_is_imported() -> None:
 
 def test_a_closed_pipe_is_no_error() -> None:
     shipped = Path(__file__).parents[2] / "configs" / "exosuit.toml"
-    script = f"'{sys.executable}' -m reflexarc.node.cli check '{shipped}' | true; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() in ("141", "0")
-    assert done.stderr == ""
+    for arguments in (f"check '{shipped}'", "--help", "run --help"):
+        script = f"'{sys.executable}' -m reflexarc.node.cli {arguments} | true; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        assert done.stdout.strip() in ("141", "0")
+        assert done.stderr == ""
 
 
 def test_control_c_is_quiet() -> None:
