@@ -77,8 +77,10 @@ def _execute(block: int, thread: int, threads: int) -> int:
     end = instruction + peek_i64(block + COUNT) * INSTRUCTION_BYTES
     while instruction < end:
         word = peek_i64(instruction)
-        if thread == 0 or word & ALONE == 0:
+        if word & ALONE == 0:
             invoke(word & ~FLAGS, instruction, thread, threads)
+        elif thread == 0:
+            invoke(word & ~FLAGS, instruction, 0, 1)
         instruction += INSTRUCTION_BYTES
         if word & JOIN and instruction < end:
             _wait_for_others(block, thread, threads, _advance(block, mine))
