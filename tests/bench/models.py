@@ -14,9 +14,9 @@ from reflexarc.bench.machine import Machine
 from reflexarc.bench.peers import peers, random_inputs
 from reflexarc.bench.rows import Row, percentiles
 from reflexarc.inference.graph.onnx import load
+from reflexarc.inference.graph.ops import macs
 from reflexarc.inference.graph.passes import optimize
 from reflexarc.inference.session import Session
-from reflexarc.node.commands.inspect import macs
 
 SHIPPED = ("exosuit/exosuit.onnx",)
 SHARED = (
@@ -26,7 +26,7 @@ SHARED = (
 )
 
 
-def models() -> Iterator[Path]:
+def known() -> Iterator[Path]:
     """The shipped models, and those below $REFLEXARC_SHARED where that is set."""
     yield from (Path(str(files("reflexarc.configs"))) / name for name in SHIPPED)
     shared = os.environ.get("REFLEXARC_SHARED")
@@ -35,10 +35,11 @@ def models() -> Iterator[Path]:
         yield from (path for path in found if path.exists())
 
 
-def run(machine: Machine, with_peers: bool) -> Iterator[Row]:
+def run(machine: Machine, models: list[Path], with_peers: bool) -> Iterator[Row]:
     """A row for each model and thread count."""
-    for path in models():
-        work = sum(macs(optimize(load(path))).values())
+    for path in models:
+        graph = optimize(load(path))
+        work = sum(macs(graph, node) for node in graph.nodes)
         for threads in (1, 2):
             if threads <= machine.cores:
                 yield _row(path, threads, work, machine, with_peers)

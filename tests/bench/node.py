@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from reflexarc.bench.machine import Machine
 from reflexarc.bench.rows import Row
 from reflexarc.node import wire
 from reflexarc.node.demo.started import StartedNode
@@ -84,7 +83,7 @@ from = {{ ABD = 6, otherwise = 0 }}
 """
 
 
-def run(machine: Machine, seconds: float) -> Iterator[Row]:
+def run(seconds: float) -> Iterator[Row]:
     """One run of the load; the rows of latency, CPU and losses."""
     with tempfile.TemporaryDirectory(prefix="reflexarc-bench-") as folder, Sockets() as sockets:
         path = Path(folder) / "node.toml"
