@@ -26,7 +26,7 @@ class Augmentation:
 
 
 class Sampler:
-    """Draws batches of augmented windows [n, 6, length] and labels [n] from random places of random series."""
+    """Draws batches of augmented windows [n, 6, length] and labels [n] from random places of the series."""
 
     def __init__(
         self,
@@ -68,7 +68,8 @@ class Sampler:
         whole = position.astype(np.int64)
         part = (position - whole)[..., None]
         index = whole + self._starts[which][:, None]
-        return self._samples[index] * (1.0 - part) + self._samples[index + 1] * part
+        between: NDArray[np.float64] = self._samples[index] * (1.0 - part) + self._samples[index + 1] * part
+        return between
 
 
 def _rotations(rng: np.random.Generator, n: int, sigma_deg: float) -> NDArray[np.float64]:
@@ -78,4 +79,7 @@ def _rotations(rng: np.random.Generator, n: int, sigma_deg: float) -> NDArray[np
     zero = np.zeros(n)
     cross = np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
     angle = np.deg2rad(rng.normal(0.0, sigma_deg, size=(n, 1, 1)))
-    return np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * (cross @ cross)
+    rotation: NDArray[np.float64] = (
+        np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * (cross @ cross)
+    )
+    return rotation

@@ -8,7 +8,13 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    CalibrationMethod,
+    QuantFormat,
+    QuantType,
+    quantize_static,
+)
 
 from reflexarc.configs.exosuit.network import KERNELS, STRIDE, Network
 
@@ -16,7 +22,7 @@ OPSET = 13
 IR_VERSION = 8
 
 
-class _Windows(CalibrationDataReader):
+class _Windows(CalibrationDataReader):  # type: ignore[misc]
     """Feeds windows [n, 6, time] to the calibration one by one."""
 
     def __init__(self, name: str, windows: NDArray[np.float32]) -> None:
@@ -27,7 +33,7 @@ class _Windows(CalibrationDataReader):
 
 
 def export_int8(network: Network, windows: NDArray[np.float32], input_scale: float, path: Path) -> None:
-    """Write the network quantized: ranges from the calibration windows [n, 6, time], the input's step as given."""
+    """Write the network quantized: ranges from the windows [n, 6, time], the input's step as given."""
     with tempfile.TemporaryDirectory() as folder:
         floating = Path(folder) / "float.onnx"
         onnx.save(float_model(network, windows.shape[1:]), floating)
@@ -63,7 +69,15 @@ def float_model(network: Network, shape: tuple[int, ...]) -> onnx.ModelProto:
         weight, bias = block.folded()
         weights |= {f"conv{i}.weight": weight.detach().numpy(), f"conv{i}.bias": bias.detach().numpy()}
         pads = [kernel // 2] * 2
-        add("Conv", f"conv{i}", f"conv{i}.weight", f"conv{i}.bias", kernel_shape=[kernel], strides=[STRIDE], pads=pads)
+        add(
+            "Conv",
+            f"conv{i}",
+            f"conv{i}.weight",
+            f"conv{i}.bias",
+            kernel_shape=[kernel],
+            strides=[STRIDE],
+            pads=pads,
+        )
         add("Relu", f"relu{i}")
     add("GlobalAveragePool", "mean")
     add("Flatten", "features", axis=1)
@@ -78,7 +92,9 @@ def float_model(network: Network, shape: tuple[int, ...]) -> onnx.ModelProto:
         [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, dense.out_features])],
         [numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="reflexarc")
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="reflexarc"
+    )
     model.ir_version = IR_VERSION
     onnx.checker.check_model(model, full_check=True)
     return model

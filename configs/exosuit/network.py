@@ -8,7 +8,7 @@ KERNELS = (7, 5, 5, 5)
 STRIDE = 2
 
 
-class Block(nn.Sequential):
+class Block(nn.Sequential):  # type: ignore[misc]
     """Convolution, batch normalisation, ReLU."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int) -> None:
@@ -19,13 +19,13 @@ class Block(nn.Sequential):
         )
 
     def folded(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Weight [out, in, kernel] and bias [out] of the convolution with its batch normalisation folded in."""
+        """Weight [out, in, kernel] and bias [out] of the convolution with the normalisation folded in."""
         conv, norm = self[0], self[1]
         gain = norm.weight / torch.sqrt(norm.running_var + norm.eps)
         return conv.weight * gain[:, None, None], norm.bias - norm.running_mean * gain
 
 
-class Network(nn.Module):
+class Network(nn.Module):  # type: ignore[misc]
     """[n, 6, time] -> logits [n, classes]."""
 
     def __init__(self, inputs: int, classes: int, dropout: float) -> None:
@@ -37,4 +37,5 @@ class Network(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logits; the average over time makes them insensitive to the phase of a repetition."""
-        return self.dense(self.dropout(self.blocks(x).mean(dim=2)))
+        logits: torch.Tensor = self.dense(self.dropout(self.blocks(x).mean(dim=2)))
+        return logits

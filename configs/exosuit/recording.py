@@ -1,4 +1,4 @@
-"""Reading and cutting of the demo's recording: samples and labels as MCAP messages, windows as the node makes them."""
+"""Reading of the demo's recording: series of raw counts, each with its label."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the training shares with the node: the pipeline section of exosuit.toml, and the form of the raw counts."""
+"""What the training shares with the node: the pipeline section of exosuit.toml, the form of the counts."""
 
 import tomllib
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ FOLDER = Path(__file__).parent
 CONFIG = FOLDER.parent / "exosuit.toml"
 MODEL = FOLDER / "exosuit.onnx"
 RECORDING = FOLDER / "exosuit.mcap"
+README = FOLDER / "README.md"
 
 COUNTS_PER_UNIT = (4096, 4096, 4096, 1024, 1024, 1024)
 """Counts per g (ax, ay, az) and per rad/s (wx, wy, wz): int16 then spans +-8 g and +-32 rad/s, as IMUs do."""
@@ -48,5 +49,5 @@ def load(path: Path = CONFIG) -> Settings:
         hop=round(window["hop_s"] * rate_hz),
         scale=float(pipeline["scale"]),
         labels=tuple(decide["labels"]),
-        policy=Policy(decide["threshold"], decide["hold"], decide["smooth"]),
+        policy=Policy(decide["threshold"], decide["hold"], decide.get("smooth", 1)),
     )

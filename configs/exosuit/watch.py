@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from reflexarc.configs.exosuit.settings import COUNTS_PER_UNIT
 
 MIRROR = np.array([-1, 1, 1, 1, -1, -1], np.int16)
-"""Turns the left wrist into the right: a reflection flips one axis of the acceleration (a polar vector) and the
-other two of the rate of turn (an axial vector)."""
+"""Turns the left wrist into the right: a reflection flips one axis of the acceleration (a polar vector) and
+the other two of the rate of turn (an axial vector)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Series:
 
 
 def load_series(labels: Iterable[str]) -> list[Series]:
-    """Load all 140 series, left wrists mirrored; label indexes `labels`, whose names must be the package's."""
+    """Load all 140 series, left wrists mirrored; a label is its name's index in `labels`."""
     from seglearn.datasets import load_watch
 
     data = load_watch()
@@ -39,6 +39,6 @@ def load_series(labels: Iterable[str]) -> list[Series]:
 
 
 def to_counts(x: NDArray[np.float64]) -> NDArray[np.int16]:
-    """Quantize physical units [n, 6] (g, rad/s) to int16 counts, one step below full scale so that signs can flip."""
+    """Quantize g and rad/s [n, 6] to int16 counts, -32768 left out so that every sign can flip."""
     counts = np.rint(x * np.asarray(COUNTS_PER_UNIT, np.float64))
     return np.clip(counts, -32767, 32767).astype(np.int16)
