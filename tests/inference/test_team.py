@@ -92,7 +92,7 @@ def test_alone_and_asleep(loop: Image, kernels: Image) -> None:
     words, counters = counting(kernels, ALONE)
     team.run(words.ctypes.data, 1)
     assert counters[:2, 0].tolist() == [1, 0]
-    assert counters[0, 1] == 2
+    assert counters[0, 1] == 1
     team.run(words.ctypes.data, 1, together=False)
     team.bind(words.ctypes.data, 1, together=False)()
     assert counters[:2, 0].tolist() == [3, 0]
