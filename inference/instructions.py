@@ -89,11 +89,15 @@ QUANTIZE_PLANES = Instruction(
     "quantize_planes",
     "quantize",
     """
-    x            f32 [channels, length]
-    y            8-bit [length, channels]
+    x            f32 [channels, rows, length]
+    y            8-bit [rows, length, channels]
+    rows
     channels
     length
-    y_step       bytes between outputs
+    x_row        bytes between rows of a channel
+    plane        bytes between channels
+    y_row        bytes between rows
+    y_step       bytes between elements of a row
     scale/f32    real units a step
     zero         value that stands for 0
     """,

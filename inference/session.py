@@ -143,43 +143,53 @@ class Session:
         )
 
     def _open(self, lowered: Lowered) -> None:
-        program = lowered.program
+        """Make what copies tensors in and out."""
+        place = lowered.program.placement.offsets
+        bias = self.tier.bias
+
+        def reach(port: Port) -> tuple[Port, NDArray[Any], np.uint8]:
+            value, dtype = port.value, DTYPES[port.tensor.dtype]
+            if value.ref.buffer is None:
+                raise ProgramError(f"tensor {port.tensor.name!r} is a constant")
+            offset = place[value.ref.buffer] + value.ref.offset
+            stored = np.dtype(np.uint8) if dtype.itemsize == 1 else dtype
+            view = self._arena.array(offset, value.shape, value.steps, stored)
+            return port, view, np.uint8(bias if dtype == np.int8 else bias ^ 128)
+
         self.inputs = [_info(port) for port in lowered.inputs]
         self.outputs = [_info(port) for port in lowered.outputs]
-        self._in = [_Window(port, program, self._arena, self.tier) for port in lowered.inputs]
-        self._out = [_Window(port, program, self._arena, self.tier) for port in lowered.outputs]
-        self._raw = [port and _Window(port, program, self._arena, self.tier) for port in lowered.raws]
-        self._tensors = {
-            name: _Window(port, program, self._arena, self.tier)
+        self._writers = [_writer(*reach(port)) for port in lowered.inputs]
+        self._readers = [_reader(*reach(port)) for port in lowered.outputs]
+        self._raw_readers = [port and _reader(*reach(port)) for port in lowered.raws]
+        self._tensor_readers = {
+            name: _reader(*reach(port))
             for name, port in lowered.tensors.items()
             if port.value.ref.buffer is not None
         }
-        self._puts: list[Callable[[NDArray[Any]], None]] = [window.put for window in self._in]
-        self._gets: list[Callable[[], NDArray[Any]]] = [window.get for window in self._out]
 
     def run(self, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
         """The outputs for these inputs, as arrays of their own; `SessionError` if an input does not fit."""
-        puts = self._puts
-        if len(inputs) != len(puts):
-            raise SessionError(f"{len(inputs)} inputs given, the model has {len(puts)}")
-        for put, x in zip(puts, inputs, strict=True):
-            put(x)
+        writers = self._writers
+        if len(inputs) != len(writers):
+            raise SessionError(f"{len(inputs)} inputs given, the model has {len(writers)}")
+        for i, x in enumerate(inputs):
+            writers[i](x)
         self._execute()
-        return [get() for get in self._gets]
+        return [read() for read in self._readers]
 
     def raw(self, i: int = 0) -> NDArray[Any] | None:
         """The 8-bit tensor that output i of the last run was computed from, None where there is none."""
-        window = self._raw[i]
-        return window.get() if window else None
+        read = self._raw_readers[i]
+        return read() if read else None
 
     def tensor(self, name: str) -> NDArray[Any]:
         """A tensor of the last run by its name in the graph; only a session that keeps them all has it."""
-        return self._tensors[name].get()
+        return self._tensor_readers[name]()
 
     @property
     def tensors(self) -> list[str]:
         """Names that `tensor` knows."""
-        return list(self._tensors)
+        return list(self._tensor_readers)
 
     def close(self) -> None:
         """End the threads of a session that has its own."""
@@ -195,38 +205,33 @@ def _info(port: Port) -> TensorInfo:
     return TensorInfo(tensor.name, tensor.shape, tensor.dtype, scale, zero)
 
 
-class _Window:
-    """A tensor in the arena: `put` and `get` copy its elements in and out."""
+def _writer(port: Port, view: NDArray[Any], flip: np.uint8) -> Callable[[NDArray[Any]], None]:
+    """A function that copies an array into an input."""
+    name, shape, dtype = port.tensor.name, port.tensor.shape, DTYPES[port.tensor.dtype]
 
-    def __init__(self, port: Port, program: Program, arena: Region, tier: Tier) -> None:
-        value = port.value
-        if value.ref.buffer is None:
-            raise ProgramError(f"tensor {port.tensor.name!r} is constant")
-        offset = program.placement.offsets[value.ref.buffer] + value.ref.offset
-        self._name, self._shape, self._dtype = port.tensor.name, value.shape, DTYPES[port.tensor.dtype]
-        self._narrow = value.size == 1
-        self._flip = np.uint8(0)
-        if self._narrow:
-            self._flip = np.uint8(tier.bias if self._dtype == np.int8 else tier.bias + 128 & 255)
-        self._view = arena.array(
-            offset, value.shape, value.steps, np.dtype(np.uint8) if self._narrow else self._dtype
-        )
-
-    def put(self, x: NDArray[Any]) -> None:
-        """Copy an array in."""
-        if x.dtype != self._dtype or x.shape != self._shape:
+    def check(x: NDArray[Any]) -> None:
+        if x.dtype != dtype or x.shape != shape:
             raise SessionError(
-                f"input {self._name!r} is {x.dtype} {list(x.shape)}, "
-                f"it must be {self._dtype} {list(self._shape)}"
+                f"input {name!r} is {x.dtype} {list(x.shape)}, it must be {dtype} {list(shape)}"
             )
-        if self._narrow:
-            np.bitwise_xor(x.view(np.uint8), self._flip, out=self._view)
-        else:
-            self._view[...] = x
 
-    def get(self) -> NDArray[Any]:
-        """A copy of the tensor."""
-        if self._narrow:
-            copy: NDArray[Any] = np.bitwise_xor(self._view, self._flip).view(self._dtype)
-            return copy
-        return self._view.copy()
+    def write(x: NDArray[Any]) -> None:
+        check(x)
+        view[...] = x
+
+    def write_8bit(x: NDArray[Any]) -> None:
+        check(x)
+        np.bitwise_xor(x.view(np.uint8), flip, out=view)
+
+    return write_8bit if dtype.itemsize == 1 else write
+
+
+def _reader(port: Port, view: NDArray[Any], flip: np.uint8) -> Callable[[], NDArray[Any]]:
+    """A function that gives a copy of a tensor."""
+    dtype = DTYPES[port.tensor.dtype]
+
+    def read_8bit() -> NDArray[Any]:
+        copy: NDArray[Any] = np.bitwise_xor(view, flip).view(dtype)
+        return copy
+
+    return read_8bit if dtype.itemsize == 1 else view.copy

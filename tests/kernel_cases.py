@@ -121,14 +121,16 @@ def _quantize(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
             (6, 3),
             (2, 1),
         ):
-            x = (rng.normal(0, 60, (channels, length)) * scale).astype(F)
+            x = (rng.normal(0, 60, (channels, 2, length)) * scale).astype(F)
             y = _stored(tier, naive.quantize_planes(x, scale, zero))
             step = channels + length % 3
+            y_row = length * step + 3
             yield Case(
                 f"planes {channels}x{length} zero={zero}", ins.QUANTIZE_PLANES, "quantize_planes",
                 {
-                    "x": In(x), "y": Out(_rows(y, step)),
-                    "channels": channels, "length": length, "y_step": step, **common,
+                    "x": In(x), "y": Out(_rows(np.stack([_rows(row, step) for row in y]), y_row)),
+                    "rows": 2, "channels": channels, "length": length,
+                    "x_row": 4 * length, "plane": 8 * length, "y_row": y_row, "y_step": step, **common,
                 },
             )  # fmt: skip
 

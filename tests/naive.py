@@ -40,7 +40,8 @@ def quantize(x: Array, scale: np.float32, zero: int) -> Array:
 
 
 def quantize_planes(x: Array, scale: np.float32, zero: int) -> Array:
-    return quantize(x, scale, zero).T
+    """x [channels, rows, length], y [rows, length, channels]."""
+    return quantize(x, scale, zero).transpose(1, 2, 0)
 
 
 def dequantize(x: Array, scale: np.float32, zero: int) -> Array:

@@ -56,40 +56,69 @@ def quantize(instruction: int, thread: int, threads: int) -> None:
 
 
 def quantize_planes(instruction: int, thread: int, threads: int) -> None:
-    """Channels-first floats to channels-last 8-bit, four channels at a time where there are four."""
-    x, y = peek_i64(instruction + _planes.x), peek_i64(instruction + _planes.y)
-    channels, length = peek_i64(instruction + _planes.channels), peek_i64(instruction + _planes.length)
-    scale, zero = peek_f32(instruction + _planes.scale), peek_i32(instruction + _planes.zero)
-    plane, step = 4 * length, peek_i64(instruction + _planes.y_step)
-    blocks = (length + LANES - 1) // LANES
-    first, last = share(blocks, thread, threads)
-    for i in range(first, last):
-        n = min(i * LANES, length - LANES)
-        if n < 0:
-            _few(x, y, channels, length, step, scale, zero)
-            return
-        a, to = x + 4 * n, y + n * step
-        c = 0
-        if 4 < channels <= 8 and step == channels:
-            high = _bytes(a + 4 * plane, scale, zero)
-            for k in range(5, channels):
-                high = high | _bytes(a + k * plane, scale, zero) << 8 * (k - 4)
-            rest = scatter_pairs(to, step, _four(a, plane, scale, zero), high)
-            to += (LANES - 1) * step
-            poke_i32(to, rest)
-            for c in range(4, channels):
-                poke_i8(to + c, rest >> 8 * c)
-            continue
-        while c + 4 <= channels:
-            scatter32(to + c, step, _four(a, plane, scale, zero))
-            a += 4 * plane
-            c += 4
-        if c + 2 <= channels:
-            scatter16(to + c, step, _bytes(a, scale, zero) | _bytes(a + plane, scale, zero) << 8)
-            a += 2 * plane
-            c += 2
-        if c < channels:
-            scatter8(to + c, step, _bytes(a, scale, zero))
+    """Channels-first floats to channels-last 8-bit."""
+    block = peek_i64(instruction + BLOCK)
+    x, y, plane = peek_i64(block + _planes.x), peek_i64(block + _planes.y), peek_i64(block + _planes.plane)
+    x_row, y_row, step = (
+        peek_i64(block + _planes.x_row),
+        peek_i64(block + _planes.y_row),
+        peek_i64(block + _planes.y_step),
+    )
+    channels, length = peek_i64(block + _planes.channels), peek_i64(block + _planes.length)
+    scale, zero = peek_f32(block + _planes.scale), peek_i32(block + _planes.zero)
+    first, last = share(peek_i64(block + _planes.rows), thread, threads)
+    for row in range(first, last):
+        for i in range(0, length, LANES):
+            n = min(i, length - LANES)
+            if n < 0:
+                _short(x + row * x_row, y + row * y_row, channels, length, plane, step, scale, zero)
+            else:
+                _whole(
+                    x + row * x_row + 4 * n, y + row * y_row + n * step, channels, plane, step, scale, zero
+                )
+
+
+@helper
+def _whole(x: int, y: int, channels: int, plane: int, step: int, scale: float, zero: int) -> None:
+    """LANES elements of all planes."""
+    if 4 < channels <= 8 and step == channels:
+        _packed(x, y, channels, plane, scale, zero)
+        return
+    c = 0
+    while c + 4 <= channels:
+        scatter32(y + c, step, _four(x, plane, scale, zero))
+        x += 4 * plane
+        c += 4
+    if c + 2 <= channels:
+        scatter16(y + c, step, _bytes(x, scale, zero) | _bytes(x + plane, scale, zero) << 8)
+        x += 2 * plane
+        c += 2
+    if c < channels:
+        scatter8(y + c, step, _bytes(x, scale, zero))
+
+
+@helper
+def _packed(x: int, y: int, channels: int, plane: int, scale: float, zero: int) -> None:
+    """5 to 8 channels, no gaps: 8 bytes an element, the surplus overwritten by the next; the last exact."""
+    high = _bytes(x + 4 * plane, scale, zero)
+    for c in range(5, channels):
+        high = high | _bytes(x + c * plane, scale, zero) << 8 * (c - 4)
+    rest = scatter_pairs(y, channels, _four(x, plane, scale, zero), high)
+    y += (LANES - 1) * channels
+    poke_i32(y, rest)
+    for c in range(4, channels):
+        poke_i8(y + c, rest >> 8 * c)
+
+
+@helper
+def _short(
+    x: int, y: int, channels: int, length: int, plane: int, step: int, scale: float, zero: int
+) -> None:
+    """Rows shorter than a vector, an element at a time."""
+    for c in range(channels):
+        for n in range(length):
+            q = _quantized(load_first_f32(x + c * plane + 4 * n, 1), scale, zero)
+            store_first_q(y + n * step + c, q, 1)
 
 
 @helper
@@ -104,15 +133,6 @@ def _four(x: int, plane: int, scale: float, zero: int) -> Any:
 def _bytes(x: int, scale: float, zero: int) -> Any:
     """The stored bytes of LANES floats, each in the low bits of its lane."""
     return _quantized(load_f32(x), scale, zero) + BIAS & 255
-
-
-@helper
-def _few(x: int, y: int, channels: int, length: int, step: int, scale: float, zero: int) -> None:
-    """Planes shorter than a vector, an element at a time."""
-    for c in range(channels):
-        for n in range(length):
-            q = _quantized(load_first_f32(x + 4 * (c * length + n), 1), scale, zero)
-            store_first_q(y + n * step + c, q, 1)
 
 
 def dequantize(instruction: int, thread: int, threads: int) -> None:

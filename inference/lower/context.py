@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 from reflexarc.inference.graph.ir import DTYPES, Graph, Node, Shape, Tensor
 from reflexarc.inference.instructions import COPY, FILL, TRANSPOSE
 from reflexarc.inference.isa import Tier
-from reflexarc.inference.lower.value import NO_HALO, Halo, Rows, Value, dense_steps, layout, merged, rows
+from reflexarc.inference.lower.value import (
+    NO_HALO,
+    Halo,
+    Rows,
+    Value,
+    dense_steps,
+    is_in_rows,
+    layout,
+    merged,
+    rows,
+)
 from reflexarc.inference.program import Listing, ProgramError
 
 PARALLEL_ELEMENTS = 1 << 16
@@ -80,11 +90,12 @@ class Context:
         offset = 128 if tensor.dtype == "u8" else 0
         return tensor.quant.scale[0], int(tensor.quant.zero_point[0]) - offset
 
-    def output(self, node: Node) -> Value:
+    def output(self, node: Node, fits: Callable[[Value], bool] = is_in_rows) -> Value:
         """A buffer for a node's output, with the halo its readers need, which is filled here.
 
         Where all that reads the output is a change of shape, the buffer is that of the changed tensor, and
-        what is returned is a view of it: the shape is changed as the output is written.
+        what is returned is a view of it: the shape is changed as the output is written. `fits` says of a view
+        whether the node can write it.
         """
         name = node.outputs[0]
         chain = self._changes(name)
@@ -92,10 +103,11 @@ class Context:
             last = chain[end - 1].outputs[0] if end else name
             shape, halo = self.tensor(last).shape, self.halos.get(last, NO_HALO)
             views = self._undone(last, chain[:end], layout(shape, halo, self._size(last)))
-            if views:
+            if views and fits(views[name]):
                 ref = self.new(last, shape, halo).ref
                 self.values |= {n: replace(view, ref=ref) for n, view in views.items()}
-                break
+                return self.values[name]
+        self.values[name] = self.new(name, self.tensor(name).shape)
         return self.values[name]
 
     def _changes(self, name: str) -> list[Node]:
@@ -170,34 +182,31 @@ class Context:
         self.copy(value, copy)
         return copy
 
-    def as_rows(self, names: Sequence[str], values: Sequence[Value]) -> tuple[Rows, list[Value]]:
-        """Values of one shape as rows, after copies of those that are not in order; the last is written and
-        stays."""
+    def as_rows(self, names: Sequence[str], values: Sequence[Value]) -> list[Rows]:
+        """Values of one shape as rows, those read copied where they are not in order; the last is written."""
         found = rows(*values)
-        if found:
-            return found, list(values)
-        *read, written = values
-        fresh = [self.dense(name, value) for name, value in zip(names, read, strict=False)]
-        again = rows(*fresh, written)
-        if again:
-            return again, [*fresh, written]
-        raise ProgramError(f"tensor {names[-1]!r} cannot be written in rows")
+        if found is None:
+            *read, written = values
+            found = rows(*(self.dense(n, v) for n, v in zip(names, read, strict=False)), written)
+        if found is None:
+            raise ProgramError(f"tensor {names[-1]!r} cannot be written in rows")
+        return found
 
     def copy(self, x: Value, y: Value) -> None:
         """Copy elements between values of one shape."""
         parallel = prod(x.shape) >= PARALLEL_ELEMENTS
-        if found := rows(x, y):
-            count, (x_row, y_row) = found.count * x.size, found.steps
-            self.listing.emit(
-                COPY,
-                x=x.ref,
-                y=y.ref,
-                rows=found.rows,
-                count=count,
-                x_row=x_row,
-                y_row=y_row,
-                parallel=parallel,
-            )
+        if is_in_rows(x) and is_in_rows(y):
+            for found in rows(x, y) or ():
+                self.listing.emit(
+                    COPY,
+                    parallel=parallel,
+                    x=found.refs[0],
+                    y=found.refs[1],
+                    rows=found.rows,
+                    count=found.count * x.size,
+                    x_row=found.steps[0],
+                    y_row=found.steps[1],
+                )
             return
         dims = merged(x.shape, x.steps, y.steps)
         outer = dims[: max(0, len(dims) - 4)]

@@ -28,7 +28,7 @@ def conv(context: Context, node: Node) -> None:
     top, left, bottom, right = node.integers("pads")
     name = node.inputs[0]
     x = context.padded(name, context.value(name), (top, left, bottom, right))
-    y = context.output(node)
+    y = context.output(node, lambda view: view.steps[-1] == view.size)
     w = _constant(context, node, 1)  # [O, KH, KW, C / group]
     group = node.integer("group")
     _, sy, sx, _ = (0, *node.integers("strides"), 0)
@@ -55,7 +55,7 @@ def conv(context: Context, node: Node) -> None:
 def dense(context: Context, node: Node) -> None:
     """A convolution of windows of one element; all rows of x are the columns of one image row."""
     x = context.dense(node.inputs[0], context.value(node.inputs[0]))
-    y = context.output(node)
+    y = context.output(node, lambda view: view.is_dense)
     w = _constant(context, node, 1)
     count = prod(x.shape[:-1])
     window = Value(x.ref, (1, 1, w.shape[1]), (0, 0, x.size), x.size)

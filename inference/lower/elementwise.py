@@ -46,7 +46,6 @@ def unary(context: Context, node: Node) -> None:
 
 
 def _unary(context: Context, node: Node, kind: str, x: Value, y: Value) -> None:
-    found, (x, y) = context.as_rows((node.inputs[0], node.outputs[0]), (x, y))
     extra: dict[str, Any] = {}
     instruction = _PLAIN.get(kind, CLAMP32)
     if kind == "elu":
@@ -54,17 +53,18 @@ def _unary(context: Context, node: Node, kind: str, x: Value, y: Value) -> None:
     elif instruction is CLAMP32:
         lo, hi = bounds(node)
         extra = {"lo": lo, "hi": hi}
-    context.listing.emit(
-        instruction,
-        parallel=found.rows > 1 and prod(y.shape) >= PARALLEL_ELEMENTS // 16,
-        x=x.ref,
-        y=y.ref,
-        rows=found.rows,
-        count=found.count,
-        x_row=found.steps[0],
-        y_row=found.steps[1],
-        **extra,
-    )
+    for found in context.as_rows((node.inputs[0], node.outputs[0]), (x, y)):
+        context.listing.emit(
+            instruction,
+            parallel=found.rows > 1 and prod(y.shape) >= PARALLEL_ELEMENTS // 16,
+            x=found.refs[0],
+            y=found.refs[1],
+            rows=found.rows,
+            count=found.count,
+            x_row=found.steps[0],
+            y_row=found.steps[1],
+            **extra,
+        )
 
 
 @lowering("add", "mul")
@@ -72,22 +72,22 @@ def binary(context: Context, node: Node) -> None:
     """A function of two elements, the operands broadcast."""
     y = context.output(node)
     operands = [context.value(name).broadcast(y.shape) for name in node.inputs]
-    found, (x, other, y) = context.as_rows((*node.inputs, *node.outputs), (*operands, y))
     eight = y.size == 1
     instruction = (ADD8 if eight else ADD32) if node.op == "add" else (MUL8 if eight else MUL32)
-    context.listing.emit(
-        instruction,
-        parallel=found.rows > 1 and prod(y.shape) >= PARALLEL_ELEMENTS,
-        x=x.ref,
-        other=other.ref,
-        y=y.ref,
-        rows=found.rows,
-        count=found.count,
-        x_row=found.steps[0],
-        other_row=found.steps[1],
-        y_row=found.steps[2],
-        **(_scales(context, node) if eight else {}),
-    )
+    for found in context.as_rows((*node.inputs, *node.outputs), (*operands, y)):
+        context.listing.emit(
+            instruction,
+            parallel=found.rows > 1 and prod(y.shape) >= PARALLEL_ELEMENTS,
+            x=found.refs[0],
+            other=found.refs[1],
+            y=found.refs[2],
+            rows=found.rows,
+            count=found.count,
+            x_row=found.steps[0],
+            other_row=found.steps[1],
+            y_row=found.steps[2],
+            **(_scales(context, node) if eight else {}),
+        )
 
 
 def _scales(context: Context, node: Node) -> dict[str, Any]:
@@ -106,15 +106,15 @@ def lookup(context: Context, node: Node) -> None:
     """A table of 256 bytes."""
     table = context.value(node.inputs[1])
     y = context.output(node)
-    found, (x, y) = context.as_rows((node.inputs[0], node.outputs[0]), (context.value(node.inputs[0]), y))
-    context.listing.emit(
-        TABLE8,
-        parallel=found.rows > 1 and prod(y.shape) >= PARALLEL_ELEMENTS,
-        x=x.ref,
-        y=y.ref,
-        rows=found.rows,
-        count=found.count,
-        x_row=found.steps[0],
-        y_row=found.steps[1],
-        table=table.ref,
-    )
+    for found in context.as_rows((node.inputs[0], node.outputs[0]), (context.value(node.inputs[0]), y)):
+        context.listing.emit(
+            TABLE8,
+            parallel=found.rows > 1 and prod(y.shape) >= PARALLEL_ELEMENTS,
+            x=found.refs[0],
+            y=found.refs[1],
+            rows=found.rows,
+            count=found.count,
+            x_row=found.steps[0],
+            y_row=found.steps[1],
+            table=table.ref,
+        )

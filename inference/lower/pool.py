@@ -45,7 +45,7 @@ def _pool(
     dilations: tuple[int, ...],
 ) -> None:
     x = context.padded(node.inputs[0], context.value(node.inputs[0]), (0, 0, 0, 0))
-    y = context.output(node)
+    y = context.output(node, lambda view: view.steps[-1] == view.size)
     eight = x.size == 1
     extra: dict[str, Any] = {}
     if node.op == "max_pool":

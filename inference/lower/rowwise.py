@@ -13,7 +13,7 @@ from reflexarc.inference.lower.context import PARALLEL_ELEMENTS, Context, loweri
 def softmax(context: Context, node: Node) -> None:
     """A row for each index of the other axes."""
     x = context.dense(node.inputs[0], context.value(node.inputs[0]))
-    y = context.output(node)
+    y = context.output(node, lambda view: view.is_dense)
     count = x.shape[-1]
     rows = prod(x.shape[:-1])
     context.listing.emit(

@@ -4,6 +4,7 @@ nothing."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 from reflexarc.inference.graph.ir import Shape
@@ -106,21 +107,35 @@ def merged(shape: Shape, *steps: Shape) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Values of one shape as rows of consecutive elements: `steps[i]` is the bytes between rows of the
-    i-th."""
+    """Values of one shape as rows of consecutive elements, `count` in each.
 
+    The i-th value begins at `refs[i]`, and `steps[i]` is the bytes between its rows.
+    """
+
+    refs: tuple[Ref, ...]
     rows: int
     count: int
     steps: tuple[int, ...]
 
 
-def rows(*values: Value) -> Rows | None:
-    """Values of one shape as rows, None where they are not."""
+def is_in_rows(value: Value) -> bool:
+    """Whether the elements lie in runs, in order."""
+    dims = merged(value.shape, value.steps)
+    return not dims or dims[-1][1] == value.size
+
+
+def rows(*values: Value) -> list[Rows] | None:
+    """Values of one shape as sets of rows that together are all of them, None where one is not in rows."""
     dims = merged(values[0].shape, *(v.steps for v in values))
     count = 1
     if dims and all(step == v.size for step, v in zip(dims[-1][1:], values, strict=True)):
         count = dims.pop()[0]
-    if len(dims) > 1:
+    elif dims and not all(is_in_rows(v) for v in values):
         return None
-    outer = dims[0] if dims else (1, *(count * v.size for v in values))
-    return Rows(outer[0], count, tuple(outer[1:]))
+    inner = dims.pop() if dims else (1, *(count * v.size for v in values))
+    found = []
+    for index in product(*(range(n) for n, *_ in dims)):
+        at = [sum(i * dim[k] for i, dim in zip(index, dims, strict=True)) for k in range(1, len(values) + 1)]
+        refs = tuple(v.ref + offset for v, offset in zip(values, at, strict=True))
+        found.append(Rows(refs, inner[0], count, tuple(inner[1:])))
+    return found
