@@ -11,8 +11,8 @@ from reflexarc.configs.exosuit.settings import Policy, Settings
 from reflexarc.configs.exosuit.watch import Series
 
 GRID = [Policy(*point) for point in product((0.5, 0.6, 0.7), (2, 3), (1, 2, 3, 4, 6, 8))]
-"""Points (threshold, hold, smooth) to choose from. What moves an actuator must be likelier than all else together
-and last two windows; accuracy, to which undecided is as bad as wrong, would ask for neither."""
+"""Points (threshold, hold, smooth) to choose from. What moves an actuator must be likelier than all else
+together and last two windows; accuracy, to which undecided is as bad as wrong, would ask for neither."""
 
 
 def join(series: Sequence[Series], rng: np.random.Generator) -> list[list[Series]]:
