@@ -51,6 +51,7 @@ class Recorder:
         self._log = LogWriter(path)
         self._sockets = Sockets()
         self._inputs = [self._listen(source) for source in wanted]
+        self._connections = [self._sockets.watch(socket) for socket, _ in self._inputs]
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Record until `stopped`; then the file is complete. `why` says what else ended it."""
@@ -69,7 +70,9 @@ class Recorder:
 
     def _listen(self, source: Source) -> tuple[zmq.Socket[bytes], bytes | None]:
         wanted = [source.topic or ""]
-        socket = self._sockets.subscriber(source.endpoint, wanted, max_bytes=MAX_BYTES, queue=QUEUE)
+        socket = self._sockets.subscriber(
+            source.endpoint, wanted, max_bytes=MAX_BYTES, queue=QUEUE, watched=True
+        )
         return socket, None if source.topic is None else source.topic.encode()
 
     def _take(self, socket: zmq.Socket[bytes], topic: bytes | None) -> bool:
@@ -98,6 +101,8 @@ class Recorder:
         if at >= self._flush:
             self._flush = at + FLUSH_NS
             self._log.flush()
+            for connections in self._connections:
+                connections.update()
         if at >= self._space:
             self._space = at + SPACE_NS
             self._look_at_space()

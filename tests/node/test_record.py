@@ -70,3 +70,20 @@ def test_a_full_disk_is_told_not_raised() -> None:
     recorder = Recorder(Path("/dev/full"), [Source("ipc:///tmp/nobody")], [], floor=0)
     recorder.run(lambda: False)
     assert "No space left" in recorder.why or "full" in recorder.why
+
+
+def test_an_over_size_message_costs_itself_alone(tmp_path: Path) -> None:
+    with Sockets() as sockets:
+        endpoint = f"ipc://{tmp_path}/pub"
+        out = sockets.announcing_publisher(endpoint, "test")
+        recorder = command(tmp_path, endpoint)
+        assert wait_for_subscriber(out, b"imu/wrist", 10)
+        publish(out, 10)
+        out.send_multipart([b"imu/wrist", bytes(2 << 20)])
+        assert wait_for_subscriber(out, b"imu/wrist", 10)
+        publish(out, 20)
+        time.sleep(0.3)
+        recorder.send_signal(signal.SIGTERM)
+        assert recorder.wait(5) == 0
+    entries, _ = read_log(tmp_path / "x.mcap")
+    assert sum(entry.topic == "imu/wrist" for entry in entries) == 30
