@@ -21,7 +21,7 @@ from onnx import TensorProto, helper
 
 HERE = Path(__file__).parent
 SECOND = 1_000_000_000
-STARTUP_S = 60  # kernels may have to be built first
+STARTUP_S = 120  # kernels may have to be built first
 NEARLY_S = 0.1  # what a busy test machine may add to a bound in time
 
 CONFIG = """
@@ -135,7 +135,7 @@ class Listener(threading.Thread):
             assert not self.broken(), self.broken()
             time.sleep(0.005)
         last = self.of(topic)[-3:]
-        raise AssertionError(f"no such {topic} within {timeout_s} s; the last were {last}")
+        raise AssertionError(f"no such {topic} within {timeout_s:g} s; the last were {last}")
 
 
 class Node:
