@@ -99,18 +99,17 @@ def _saturated(real: Array, zero: int = _ZERO) -> Array:
 
 
 def _quantize(tier: Tier, kernel: str) -> Case:
-    x, scale = _padded(_floats(3, 37) * F32(5)), F32(0.0625)
-    y = np.zeros((3, 37), np.uint8)
+    x, y = _padded(_floats(3, 37) * F32(5)), np.zeros((3, 37), np.uint8)
     sizes = {"rows": 3, "count": 37, "x_row": 4 * 37, "y_row": 37}
-    expected = _stored(_saturated(x / scale), tier)
+    expected = _stored(_saturated(x / F32(0.0625)), tier)
     return Case(ops.QUANTIZE, {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": _ZERO}, expected)
 
 
 def _quantize_planes(tier: Tier, kernel: str) -> Case:
-    x, scale = _padded(_floats(6, 37) * F32(5)), F32(0.0625)
-    y = np.zeros((37, 6), np.uint8)
-    sizes = {"channels": 6, "length": 37, "y_step": 6}
-    expected = _stored(_saturated(x / scale).T, tier)
+    x, y = _padded(_floats(6, 2, 37) * F32(5)), np.zeros((2, 37, 6), np.uint8)
+    sizes = {"rows": 2, "channels": 6, "length": 37, "x_row": x.strides[1], "plane": x.strides[0]}
+    sizes |= {"y_row": y.strides[0], "y_step": 6}
+    expected = _stored(_saturated(x / F32(0.0625)).transpose(1, 2, 0), tier)
     return Case(ops.QUANTIZE_PLANES, {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": _ZERO}, expected)
 
 
@@ -157,15 +156,15 @@ def _windows(x: Array, cols: int) -> Array:
 
 def _conv8(tier: Tier, kernel: str) -> Case:
     sizes, channels, shape, v = _conv(1, tier, kernel)
-    x = _stored(_bytes(*shape, _INPUTS), tier)
+    q = _bytes(*shape, _INPUTS)
     w = _bytes(channels, _KERNEL_ROWS, _KERNEL_COLS * _INPUTS, seed=7).astype(np.int8)
     bias = (_bytes(channels, seed=3) * 100).astype(np.int32)
     multiplier = (0.0005 + _floats(channels) * F32(0.0001)).astype(F32)
     packed = pack8(w, bias, multiplier, tier, v)
-    sums = np.einsum("ijkn,ckn->ijc", _windows(x.astype(np.int64), sizes["cols"]), w.astype(np.int64)) + bias
+    sums = np.einsum("ijkn,ckn->ijc", _windows(q + tier.bias, sizes["cols"]), w.astype(np.int64)) + bias
     y = np.zeros(sums.shape, np.uint8)
     words = {"groups": packed.shape[0], "group": packed.shape[1], "words": -(-_KERNEL_COLS * _INPUTS // 4)}
-    operands: Operands = {"x": x, "w": _padded(packed), "y": y, **sizes, **words, **_LIMITS}
+    operands: Operands = {"x": _stored(q, tier), "w": _padded(packed), "y": y, **sizes, **words, **_LIMITS}
     return Case(ops.CONV8, operands, _stored(_saturated(sums.astype(F32) * multiplier), tier))
 
 

@@ -96,6 +96,27 @@ def test_mapped_readable_and_executable(cache: Path) -> None:
     found.function("run_alone", 2)(0, 0)  # an empty program
 
 
+def test_where_nothing_may_become_executable(cache: Path) -> None:
+    """As under systemd's MemoryDenyWriteExecute=: no memory may become executable."""
+    code = f"""
+import ctypes, mmap
+from pathlib import Path
+from reflexarc.inference.image import open_image
+PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
+if ctypes.CDLL(None).prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0):
+    raise SystemExit(77)
+try:
+    mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+except OSError:
+    open_image(Path({str(the_file(cache))!r})).function("run_alone", 2)(0, 0)
+    print("ran")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip("this kernel has no PR_SET_MDWE (Linux 6.3)")
+    assert done.stdout == "ran\n", done.stderr
+
+
 def test_every_truncation_and_any_flipped_bit_is_seen(built: Path) -> None:
     data = the_file(built).read_bytes()
     describe(data)

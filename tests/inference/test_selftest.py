@@ -1,7 +1,12 @@
-"""The self test of images: every kernel of every instruction set passes; what is wrong is found and given up."""
+"""The self test of images: every kernel of every instruction set passes, and what is wrong is given up."""
 
+import os
+import platform
+import shutil
 import signal
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +14,7 @@ import pytest
 from emulator import MEMORY, Call, execute, launcher, why_not
 
 from reflexarc.inference import isa, selftest
-from reflexarc.inference.families import families
+from reflexarc.inference.families import digest, families
 from reflexarc.inference.image import Image, ImageStore, open_image
 from reflexarc.inference.image_file import write
 from reflexarc.inference.instructions import SLACK
@@ -72,12 +77,34 @@ def test_every_kernel_passes(images: tuple[Tier, dict[str, Image]], family: str)
     assert all(answers.values()), answers
 
 
+def test_a_whole_python_without_avx() -> None:
+    """The sse42 images, found, mapped and run by this Python on an emulated Nehalem."""
+    qemu = shutil.which("qemu-x86_64")
+    if qemu is None or platform.machine() != "x86_64":
+        pytest.skip("qemu-x86_64 not found (Debian: qemu-user), or not on x86-64")
+    names = [family for family in families() if family not in NO_PROBLEM]
+    ImageStore(TIERS["sse42"]).load(families())
+    code = f"""
+from reflexarc.inference import selftest
+from reflexarc.inference.image import ImageStore
+from reflexarc.inference.team import Team
+store = ImageStore()
+images = store.load({names!r} + ["team"])
+Team(images["team"]).run(0, 0)
+print(store.tier.name, [selftest.wrong_kernels(images[family]) for family in {names!r}])
+"""
+    command = [qemu, "-cpu", "Nehalem", sys.executable, "-c", code]
+    environment = os.environ | {"OPENBLAS_CORETYPE": "Nehalem"}  # numpy's BLAS goes by the vendor
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env=environment)
+    assert done.stdout.strip() == f"sse42 {[[] for _ in names]}"
+
+
 def fake(family: str, code: bytes, directory: Path, tier: Tier | None = None) -> Image:
     """An image whose every kernel is this code."""
     directory.mkdir(exist_ok=True, mode=0o700)
-    return open_image(
-        write(directory, family, tier or runnable()[0], code.ljust(64, b"\0"), {"copy": 0, "fill": 0})
-    )
+    entries = {"copy": 0, "fill": 0}
+    path = write(directory, family, tier or runnable()[0], digest(family), code.ljust(64, b"\0"), entries)
+    return open_image(path)
 
 
 def test_wrong_answers_are_found(tmp_path: Path) -> None:
