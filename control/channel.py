@@ -21,12 +21,11 @@ class Channel:
     __slots__ = (
         "_ends",
         "_intake",
-        "_limiters",
-        "_safe",
         "_schedule",
         "_seq",
         "_session",
         "_stop",
+        "_values",
         "done",
         "last",
         "spec",
@@ -40,10 +39,8 @@ class Channel:
         """Whether the last command said `shutdown` with all values at safe: no other need follow."""
         self._session = session
         self._seq = 0
-        self._safe = [value.safe for value in spec.values]
-        self._limiters = [
-            Limiter(value.limits, value.safe, now, spec.period_ns + spec.stall_ns) for value in spec.values
-        ]
+        stall_ns = spec.period_ns + spec.stall_ns
+        self._values = [(value, Limiter(value.limits, value.safe, now, stall_ns)) for value in spec.values]
         self._intake = Intake(spec, now)
         self._schedule = Schedule(spec.period_ns, spec.gap_ns, now)
         self._stop = ""
@@ -102,8 +99,8 @@ class Channel:
         Outputs and velocities by the names of the values, as far as the new limits allow; the sequence
         number; the decision that acts, read anew, where the pipeline is the same.
         """
-        before = {value.name: limiter for value, limiter in zip(old.spec.values, old._limiters, strict=True)}
-        for value, limiter in zip(self.spec.values, self._limiters, strict=True):
+        before = {value.name: limiter for value, limiter in old._values}
+        for value, limiter in self._values:
             if value.name in before:
                 limiter.adopt(before[value.name])
         if old.spec.pipeline == self.spec.pipeline:
@@ -126,10 +123,7 @@ class Channel:
             ttl_ms=self.spec.ttl_ms,
             state=state,
             reason=reason,
-            values={
-                value.name: limiter.value
-                for value, limiter in zip(self.spec.values, self._limiters, strict=True)
-            },
+            values={value.name: limiter.value for value, limiter in self._values},
         )
         self._seq += 1
         self._schedule.sent(now)
@@ -152,15 +146,18 @@ class Channel:
         return SAFE, f"{word},{intake.trouble}" if intake.trouble else word
 
     def _move(self, state: State, now: int) -> None:
-        targets = self._safe if state in (SAFE, ESTOP) else self._intake.targets
-        jump = self._jumps(state, now)
-        for limiter, target in zip(self._limiters, targets, strict=True):
-            if jump:
-                limiter.jump(target, now)
-            else:
+        if state in (NORMAL, DEGRADED):
+            for (_, limiter), target in zip(self._values, self._intake.targets, strict=True):
                 limiter.step(target, now)
+            return
+        jumps = self._jumps(state, now)
+        for value, limiter in self._values:
+            if jumps:
+                limiter.jump(value.safe, now)
+            else:
+                limiter.step(value.safe, now)
         self.done = self._ends is not None and all(
-            limiter.value == safe for limiter, safe in zip(self._limiters, self._safe, strict=True)
+            limiter.value == value.safe for value, limiter in self._values
         )
 
     def _jumps(self, state: State, now: int) -> bool:
@@ -168,4 +165,4 @@ class Channel:
             return True
         if state == ESTOP:
             return self.spec.estop == "jump"
-        return state == SAFE and self._ends is None and self.spec.stale == "jump"
+        return self.spec.stale == "jump" and self._ends is None

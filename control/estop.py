@@ -136,4 +136,4 @@ class EStop:
 
 
 def _is_id(ident: object) -> TypeGuard[str]:
-    return isinstance(ident, str) and 0 < len(ident) <= MAX_LENGTH
+    return isinstance(ident, str) and 1 <= len(ident) <= MAX_LENGTH

@@ -50,14 +50,14 @@ class Limiter:
     """
 
     __slots__ = ("_jerk", "_last", "_limits", "_stall_ns", "value", "velocity")
+    value: float
+    velocity: float
 
     def __init__(self, limits: Limits, value: float, now: int, stall_ns: int) -> None:
         self._limits = limits
         self._jerk = limits.jerk or math.inf
         self._stall_ns = stall_ns
         self._last = now
-        self.value: float = value
-        self.velocity = 0.0
         self.jump(value, now)
 
     def step(self, target: float, now: int) -> float:

@@ -10,28 +10,25 @@ REMEMBERED: Final = 16
 
 
 class Order:
-    """Where the decisions taken so far stand: their session, epoch and sequence number."""
+    """The last decision taken, by its session, epoch and sequence number, and the sessions before."""
 
-    __slots__ = ("_epoch", "_retired", "_seq", "_session")
+    __slots__ = ("_last", "_retired")
 
     def __init__(self) -> None:
-        self._session: int | None = None
-        self._epoch = 0
-        self._seq = 0
+        self._last: Decision | None = None
         self._retired: deque[int] = deque(maxlen=REMEMBERED)
 
     def refusal(self, decision: Decision) -> str:
         """Name what goes back in a decision: session, epoch or seq; "" where nothing does."""
-        if decision.session != self._session:
+        last = self._last
+        if last is None or decision.session != last.session:
             return "session" if decision.session in self._retired else ""
-        if decision.epoch != self._epoch:
-            return "epoch" if decision.epoch < self._epoch else ""
-        return "seq" if decision.seq <= self._seq else ""
+        if decision.epoch < last.epoch:
+            return "epoch"
+        return "" if decision.epoch > last.epoch or decision.seq > last.seq else "seq"
 
     def advance(self, decision: Decision) -> None:
         """Stand at a decision that `refusal` let pass; a session that it replaces is over for good."""
-        if self._session is not None and decision.session != self._session:
-            self._retired.append(self._session)
-        self._session = decision.session
-        self._epoch = decision.epoch
-        self._seq = decision.seq
+        if self._last is not None and decision.session != self._last.session:
+            self._retired.append(self._last.session)
+        self._last = decision

@@ -78,7 +78,7 @@ class Classify:
         return Verdict(UNAVAILABLE, 0.0)
 
     def adopt(self, label: str) -> None:
-        """Hold a label that was found elsewhere: replay takes up a log in its middle. Others are left alone."""
+        """Hold a label found elsewhere: replay takes up a log in its middle. Unknown ones are left alone."""
         if label == UNDECIDED or label in self._labels:
             self._label = label
             self._misses = 0 if label == self._candidate else self._misses

@@ -50,6 +50,7 @@ def told(one: Channel) -> tuple[str, str]:
 def test_starts_at_safe_and_says_so_at_once() -> None:
     one = channel(value_spec(minimum=-2.0, safe=-1.0))
     assert one.last is None
+    assert not one.done
     assert one.deadline == START
     command = one.step(START + 1, T)
     assert command == Command("assist_torque", 99, 0, T, 0, -1, 100, "SAFE", "waiting", {"torque": -1.0})
@@ -271,7 +272,7 @@ def test_a_stop_in_a_shutdown_does_as_the_channel_says_until_its_end(rule: str, 
     one.step(START + 500 * MS + 1, T)
     assert told(one) == ("ESTOP", "estop:a,shutdown")
     assert one.done is not ramps
-    one.step(START + 600 * MS, T)
+    one.step(START + 600 * MS + 1, T)
     assert torque(one) == 0.0
     assert one.done
 
@@ -330,8 +331,9 @@ def test_a_new_configuration_clamps_to_its_bounds() -> None:
     assert new.step(START + 510 * MS, T).values["torque"] == 1.0
 
 
-def test_a_new_pipeline_needs_a_decision_of_its_own() -> None:
-    new = Channel(channel_spec(pipeline="other"), 99, START + 505 * MS)
+@pytest.mark.parametrize("pipeline", ["other", "another"])
+def test_a_new_pipeline_needs_a_decision_of_its_own(pipeline: str) -> None:
+    new = Channel(channel_spec(pipeline=pipeline), 99, START + 505 * MS)
     new.adopt(running())
     new.step(START + 510 * MS, T)
     assert told(new) == ("SAFE", "waiting")
@@ -355,3 +357,52 @@ def test_a_rule_is_ramp_or_jump(name: str) -> None:
 def test_safe_is_within_the_bounds(safe: float) -> None:
     with pytest.raises(ValueError, match=f"torque: safe {safe} is not within 0.0 to 8.0"):
         value_spec(safe=safe)
+
+
+@pytest.mark.parametrize("safe", [0.0, 8.0])
+def test_the_end_is_at_safe_and_not_before_from_either_side(safe: float) -> None:
+    one = channel(value_spec(source={"ABD": 4.0}, safe=safe))
+    one.step(START, T)
+    one.accept(decision(START + 1), START + 1)
+    run(one, START + 600 * MS)
+    one.shutdown(START + 5 * S)
+    one.step(START + 610 * MS, T)
+    assert not one.done
+    run(one, START + 2 * S)
+    assert torque(one) == safe
+    assert one.done
+
+
+@pytest.mark.parametrize("trouble", [{}, {"available": False}])
+def test_slew_binds_while_a_decision_acts_wherever_a_jump_is_allowed(trouble: dict[str, Any]) -> None:
+    one = channel(stale="jump", estop="jump")
+    one.step(START, T)
+    one.accept(decision(START + 1), START + 1)
+    one.accept(decision(START + 1, seq=2, **trouble), START + 1)
+    one.step(START + 100 * MS, T)
+    assert torque(one) == pytest.approx(0.4)
+
+
+def test_words_and_numbers_are_compared_by_value() -> None:
+    jump, pipeline = (str(text, "ascii") for text in (b"jump", b"exercise"))
+    old = channel(value_spec(safe=float("2.5")), pipeline=pipeline, stale=jump, estop=jump)
+    old.accept(decision(START + 1), START + 1)
+    old.step(START, T)
+    new = Channel(channel_spec(value_spec(safe=float("2.5")), stale=jump, estop=jump), 99, START)
+    new.adopt(old)
+    new.step(START + 10 * MS, T)
+    assert told(new) == ("NORMAL", "")
+    new.discard_before(START + 10 * MS)
+    new.step(START + 11 * MS, T)
+    assert torque(new) == 2.5
+    new.accept(decision(START + 11 * MS, seq=2), START + 11 * MS)
+    new.step(START + 20 * MS, T)
+    assert torque(new) > 2.5
+    new.stop("estop:a")
+    new.step(START + 21 * MS, T)
+    assert torque(new) == 2.5
+    again = Channel(channel_spec(value_spec(safe=float("2.5"))), 99, START)
+    again.adopt(new)
+    again.shutdown(START + S)
+    again.step(START + 21 * MS, T)
+    assert again.done

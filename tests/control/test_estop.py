@@ -6,8 +6,9 @@ import math
 import pytest
 from control_cases import MS, START
 
-from reflexarc.control.estop import ASSERT_NS, MAX_IDS, MAX_LENGTH, EStop
+from reflexarc.control.estop import EStop
 
+ASSERT_NS, MAX_IDS, MAX_LENGTH = 300 * MS, 16, 64
 BEAT = 100 * MS
 STOP = {"stop": True, "id": "button", "reason": "pressed"}
 RESET = {"stop": False, "id": "button"}
@@ -164,10 +165,11 @@ def test_what_is_neither_stop_nor_reset_is_counted_and_no_sign_of_life(plain: ob
     assert one.deadline == START + BEAT
 
 
-def test_the_longest_id_is_an_id() -> None:
+@pytest.mark.parametrize("length", [1, 2, MAX_LENGTH])
+def test_the_shortest_and_the_longest_id_are_ids(length: int) -> None:
     one = EStop(START)
-    one.message({"stop": True, "id": "x" * MAX_LENGTH}, START)
-    assert one.words == "estop:" + "x" * MAX_LENGTH
+    one.message({"stop": True, "id": "x" * length}, START)
+    assert one.words == "estop:" + "x" * length
 
 
 @pytest.mark.parametrize(
@@ -274,3 +276,17 @@ def test_a_new_heartbeat_begins_with_the_configuration_that_sets_it() -> None:
     new = EStop(START + 60 * MS, BEAT)
     new.adopt(EStop(START))
     assert new.deadline == START + 60 * MS + BEAT
+
+
+def test_long_after_the_last_stop_nothing_is_asserted() -> None:
+    one = stopped()
+    assert one.message(RESET, START + 10 * ASSERT_NS + 1) == "reset"
+
+
+def test_the_clock_may_begin_anywhere() -> None:
+    one = EStop(10, BEAT)
+    one.tick(10 + BEAT + 5)
+    assert one.words == "estop:heartbeat"
+    one = EStop(0)
+    one.message(STOP, 10)
+    assert one.message(RESET, 10 + ASSERT_NS) == "reset"

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from control_cases import MS, START, S, channel_spec, decision
 
-from reflexarc.control.estop import ASSERT_NS, EStop
+from reflexarc.control.estop import EStop
 from reflexarc.control.gate import Gate
 
 T = 1_700_000_000 * S
+ASSERT_NS = 300 * MS
 STOP = {"stop": True, "id": "button"}
 RESET = {"stop": False, "id": "button"}
 
@@ -50,7 +51,7 @@ def test_gives_what_is_due_in_the_order_of_the_channels() -> None:
 def test_a_decision_goes_to_the_channels_of_its_pipeline() -> None:
     one = gate()
     one.step(START, T)
-    assert one.accept(decision(START + 1), START + 1) == ""
+    assert one.accept(decision(START + 1, pipeline=str(b"exercise", "ascii")), START + 1) == ""
     commands = one.step(START + 5 * MS, T + 7)
     assert [(command.channel, command.state, command.t) for command in commands] == [
         ("one", "NORMAL", T + 7),

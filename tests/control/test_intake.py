@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from control_cases import MS, START, S, channel_spec, decision, value_spec
 
-from reflexarc.control.intake import FUTURE_NS, Intake
-from reflexarc.control.order import REMEMBERED
+from reflexarc.control.intake import Intake
 
-AGE = 700 * MS
+AGE, FUTURE_NS, REMEMBERED = 700 * MS, 10 * MS, 16
 
 
 def intake(**parts: Any) -> Intake:
@@ -38,6 +37,7 @@ def test_a_decision_lives_its_age_from_its_receipt() -> None:
     assert one.expires == START + S + AGE
     assert one.lives(START + S + AGE - 1)
     assert not one.lives(START + S + AGE)
+    assert not one.lives(START + S + AGE + 1)
     assert one.counts == {"taken": 1}
 
 
@@ -86,6 +86,7 @@ def test_replaced_sessions_are_remembered_up_to_a_bound() -> None:
         (START + S, START + S - FUTURE_NS - 1, "future"),
         (START + S, START + S + AGE - 1, ""),
         (START + S, START + S + AGE, "stale"),
+        (START + S, START + S + AGE + 1, "stale"),
     ],
 )
 def test_what_comes_out_of_time_is_refused(received: int, now: int, word: str) -> None:
@@ -201,3 +202,23 @@ def test_adopts_from_one_that_has_none() -> None:
     new.adopt(intake())
     assert new.decision is None
     assert new.trouble == ""
+
+
+def test_sessions_are_numbers_in_no_order() -> None:
+    one = intake()
+    for k, session in enumerate([2**62, 5, 2**61], 1):
+        assert one.accept(decision(START + k, session=session), START + k) == ""
+    for session in (2**62, 5):
+        assert one.accept(decision(START + 9, session=session, seq=9), START + 9) == "session"
+
+
+def test_numbers_are_compared_by_value() -> None:
+    def again(seq: int) -> str:
+        return one.accept(
+            decision(START + seq, session=int("9" * 18), epoch=int("8" * 18), seq=seq), START + seq
+        )
+
+    one = intake()
+    assert [again(seq) for seq in (5, 6, 6, 4, 7)] == ["", "", "seq", "seq", ""]
+    assert one.accept(decision(START + 50), START + 50) == ""
+    assert again(8) == "session"

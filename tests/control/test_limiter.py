@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import FrozenInstanceError
 
 import pytest
 from control_cases import MS, START, S, slack
@@ -25,6 +26,7 @@ def limiter(
         (-LARGEST, LARGEST, LARGEST, LARGEST),
         (-1.0, 0.0, 1 / LARGEST, 1 / LARGEST),
         (0.0, 1.0, math.inf, math.inf),
+        (0.0, 1.0, float("inf"), float("inf")),
     ],
 )
 def test_limits_that_make_sense(low: float, high: float, slew: float, jerk: float) -> None:
@@ -55,8 +57,13 @@ def test_limits_that_make_none(low: float, high: float, slew: float, jerk: float
         Limits(low, high, slew, jerk)
 
 
-def test_limits_have_no_jerk_unless_told() -> None:
-    assert Limits(0.0, 1.0, 1.0).jerk == 0
+def test_limits_are_what_was_told_and_stay_so() -> None:
+    limits = Limits(0.0, 1.0, 1.0)
+    assert limits.jerk == 0
+    assert LARGEST == 1e100
+    assert not hasattr(limits, "__dict__")
+    with pytest.raises(FrozenInstanceError):
+        limits.slew = 2.0  # type: ignore[misc]
 
 
 def test_moves_at_the_slew_with_the_time_that_passed() -> None:
@@ -267,7 +274,10 @@ def test_adopt_keeps_to_the_new_slew(velocity: float, kept: float) -> None:
     assert new.velocity == kept
 
 
-@pytest.mark.parametrize(("value", "velocity", "room"), [(7.5, 3.0, 0.47), (0.5, -3.0, 0.47)])
+@pytest.mark.parametrize(
+    ("value", "velocity", "room"),
+    [(7.5, 3.0, 0.47), (0.5, -3.0, 0.47), (7.991, 0.5, 0.004), (0.009, -0.5, 0.004)],
+)
 def test_adopt_keeps_to_the_braking_way_that_is_left(value: float, velocity: float, room: float) -> None:
     new = limiter(slew=4.0, jerk=8.0)
     new.adopt(moving(velocity, value))
@@ -284,3 +294,11 @@ def test_adopt_clamps_to_the_new_bounds_and_rests_there(value: float, velocity: 
         new.adopt(old)
         assert new.value == min(max(value, 1.0), 7.0)
         assert new.velocity == 0.0
+
+
+def test_adopt_keeps_to_the_braking_way_below_zero_too() -> None:
+    old = limiter(-1.5, slew=100.0, low=-100.0, high=100.0)
+    old.step(-1.47, START + 10 * MS)
+    new = limiter(slew=4.0, jerk=8.0, low=-3.0, high=-1.0)
+    new.adopt(old)
+    assert new.velocity == pytest.approx(math.sqrt(2 * 8.0 * 0.47))

@@ -113,3 +113,13 @@ def test_the_number_of_scores_is_that_of_the_labels() -> None:
 def test_settings_that_make_no_sense(parts: dict[str, object], line: str) -> None:
     with pytest.raises(ValueError, match=line):
         Classify(**({"labels": LABELS, "threshold": 0.6} | parts))  # type: ignore[arg-type]
+
+
+def test_a_label_found_elsewhere_is_held() -> None:
+    policy = Classify(LABELS, threshold=0.6, hold=2)
+    policy.adopt("B")
+    assert labels(policy, A, B, A, A) == ["B", "B", "B", "A"]
+    policy.adopt("D")
+    assert policy.update(A) == ("A", 0.8)
+    policy.adopt("undecided")
+    assert policy.update(UNSURE) == ("undecided", 0.4)
