@@ -26,6 +26,7 @@ from rich.console import Console
 from reflexarc.configs.exosuit import STATED_ACCURACY
 from reflexarc.node.clock import SECOND
 from reflexarc.node.config.load import load
+from reflexarc.node.config.schema import Config
 from reflexarc.node.demo.score import Score, series_of
 from reflexarc.node.demo.screen import Lines, Panelled, Screen
 from reflexarc.node.demo.show import Outcome, Show
@@ -47,8 +48,7 @@ def run(args: argparse.Namespace) -> int:
     config = load(path)
     _build_kernels()
     entries, _ = read_log(recording)
-    window_ns = round(next(iter(config.pipelines.values())).window.length_s * SECOND)
-    score = Score(series_of(entries), window_ns)
+    score = Score(series_of(entries), _span_ns(config))
     outcome = Show(config, path, recording, args.speed, score).run(_screen(args.json))
     good = outcome.whole and outcome.accuracy >= STATED_ACCURACY
     if args.json:
@@ -56,6 +56,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(_summary(outcome, good))
     return 0 if good else 1
+
+
+def _span_ns(config: Config) -> int:
+    """From the first sample of a window to its last."""
+    window = next(iter(config.pipelines.values())).window
+    return round((window.length - 1) / config.streams[window.stream].rate_hz * SECOND)
 
 
 def _build_kernels() -> None:

@@ -31,7 +31,10 @@ def label_at(series: Iterable[Series], t: int) -> str:
 
 
 class Score:
-    """Counts the decisions whose whole window lies inside one series; undecided is wrong."""
+    """Counts the decisions whose window lies inside one series; undecided is wrong.
+
+    `window_ns` is from a window's first sample to its last. An unavailable decision has no whole window.
+    """
 
     def __init__(self, series: list[Series], window_ns: int) -> None:
         self.series = series
@@ -41,6 +44,8 @@ class Score:
     def take(self, decision: Mapping[str, object]) -> None:
         """Judge one decision message."""
         self.decisions += 1
+        if not decision["available"]:
+            return
         t = decision["source_t"]
         assert isinstance(t, int)
         begin = t - self._window_ns
