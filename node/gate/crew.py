@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from reflexarc.node.clock import MS, SECOND
 from reflexarc.node.config.schema import Worker
 from reflexarc.node.endpoints import BindError
 from reflexarc.node.gate.process import Plan, WorkerProcess
 from reflexarc.node.sockets import Sockets
 
-FIRST_BACKOFF_NS = 100_000_000
-LONGEST_BACKOFF_NS = 5_000_000_000
-STEADY_NS = 5_000_000_000  # healthy for so long: the backoff begins anew
-SILENCE_NS = 10_000_000_000  # a worker that says nothing for so long is ended
-START_NS = 120_000_000_000  # it may have to wait for kernels to be built
-GRACE_NS = 500_000_000  # from SIGTERM to SIGKILL
-WATCH_NS = 200_000_000
+FIRST_BACKOFF_NS = 100 * MS
+LONGEST_BACKOFF_NS = 5 * SECOND
+STEADY_NS = 5 * SECOND  # healthy for so long: the backoff begins anew
+SILENCE_NS = 10 * SECOND  # a worker that says nothing for so long is ended
+START_NS = 120 * SECOND  # it may have to wait for kernels to be built
+GRACE_NS = 500 * MS  # from SIGTERM to SIGKILL
+WATCH_NS = 200 * MS
 
 
 class Ended(NamedTuple):
@@ -56,16 +57,27 @@ class Crew:
         self._folder = folder
         self._serial = serial
         self._next_watch = 0
+        firsts = (
+            each.window.length_s + each.window.hop_s * each.decide.hold for each in config.pipelines.values()
+        )
+        self._patience = SECOND + round(SECOND * max(firsts))
 
     def start(self, now: int) -> None:
         """Spawn every worker."""
         for post in self.posts.values():
             self._spawn(post, now)
 
-    @property
-    def ready(self) -> bool:
-        """Whether every worker has said hello."""
-        return all(post.process is not None and post.process.greeted for post in self.posts.values())
+    def ready(self, now: int) -> bool:
+        """Whether it can take over: every worker has said hello, and every pipeline gives answers.
+
+        Without input there are no answers: a pipeline is waited for as long as its first would take.
+        """
+        processes = [post.process for post in self.posts.values()]
+        return all(process is not None and self._answers(process, now) for process in processes)
+
+    def _answers(self, process: WorkerProcess, now: int) -> bool:
+        waited = now - process.greeted > self._patience
+        return process.greeted > 0 and (waited or process.answering == process.pipelines)
 
     @property
     def gone(self) -> bool:
@@ -146,9 +158,10 @@ class Crew:
 
 
 def _watch(post: Post, process: WorkerProcess, now: int) -> None:
-    """Hold a worker to its memory and to speaking."""
+    """Hold a worker to its memory and to speaking; while it starts, its own check says more than a kill."""
     post.resident_mb = process.resident_mb()
-    if post.resident_mb > post.worker.memory_mb:
+    limit_mb = post.worker.memory_mb if process.greeted else 2 * post.worker.memory_mb
+    if post.resident_mb > limit_mb:
         process.kill(f"memory: {post.resident_mb:.1f} MiB is above memory_mb {post.worker.memory_mb}")
     elif now - process.heard > (SILENCE_NS if process.greeted else START_NS):
         process.kill(f"silent for {(now - process.heard) / 1e9:.0f} s")

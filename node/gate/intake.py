@@ -17,28 +17,26 @@ Parts = Sequence[bytes]
 
 
 class Intake:
-    """Reads the sockets of workers on behalf of one control core."""
+    """Reads the sockets of workers: of those that act, or of those in the wings, who change nothing yet."""
 
-    def __init__(self, core: Gate, publish: Callable[[Parts], None]) -> None:
-        self.core = core
+    def __init__(self, core: Gate | None = None, publish: Callable[[Parts], None] | None = None) -> None:
+        """`core` takes the decisions, `publish` sends messages on; neither for workers in the wings."""
+        self._core = core
         self._publish = publish
 
-    def drain(self, process: WorkerProcess, *, current: bool = True) -> bool:
-        """Read what a worker has sent, but no more than a turn's share; gives whether more may wait.
-
-        Of a worker that is not `current`, one of a crew in the wings, only hello and health count.
-        """
+    def drain(self, process: WorkerProcess) -> bool:
+        """Read what a worker has sent, but no more than a turn's share; gives whether more may wait."""
         for _ in range(MOST_A_TURN):
             parts = receive(process.socket)
             if parts is None:
                 return False
             try:
-                self._take(process, parts, current)
+                self._take(process, parts)
             except wire.Refused as refused:
                 process.counts[refused.reason] += 1
         return True
 
-    def _take(self, process: WorkerProcess, parts: Parts, current: bool) -> None:
+    def _take(self, process: WorkerProcess, parts: Parts) -> None:
         if len(parts) != 2:
             raise wire.Refused("parts")
         kind, slash, name = wire.decode_topic(parts[0]).partition("/")
@@ -48,23 +46,20 @@ class Intake:
             raise wire.Refused("topic")
         if kind == wire.HELLO:
             self._hello(process, parts)
+            return
+        if kind == wire.DECISION:
+            self._decision(process, parts)
         elif kind == wire.HEALTH:
             self._health(process, parts)
-        elif kind == wire.DECISION and current:
-            self._decision(process, parts)
-        elif kind not in (wire.DECISION, wire.TRACE):
+        elif kind != wire.TRACE:
             raise wire.Refused("topic")
-        if current and kind != wire.HELLO:
+        if self._publish is not None:
             self._publish(parts)
 
-    def _decision(self, process: WorkerProcess, parts: Parts) -> None:
-        decision = wire.decode_decision(parts)
-        if decision.session != process.session or not process.greeted:
-            raise wire.Refused("session")
-        if decision.epoch > process.epoch:  # its announcement was lost: nothing before this decision counts
-            process.epoch = decision.epoch
-            self.core.discard_before(decision.received - 1, process.pipelines)
-        self.core.accept(decision, clock.now())
+    def _hello(self, process: WorkerProcess, parts: Parts) -> None:
+        _own(process, parts)
+        process.heard = process.greeted = clock.now()
+        self._void(process, process.heard)
 
     def _health(self, process: WorkerProcess, parts: Parts) -> None:
         plain = _own(process, parts)
@@ -72,13 +67,24 @@ class Intake:
         epoch = plain.get("epoch")
         if type(epoch) is int and epoch > process.epoch:
             process.epoch = epoch
-            self.core.discard_before(process.heard, process.pipelines)
+            self._void(process, process.heard)
 
-    def _hello(self, process: WorkerProcess, parts: Parts) -> None:
-        _own(process, parts)
-        process.heard = clock.now()
-        process.greeted = True
-        self.core.discard_before(process.heard, process.pipelines)
+    def _decision(self, process: WorkerProcess, parts: Parts) -> None:
+        decision = wire.decode_decision(parts)
+        if decision.session != process.session or not process.greeted:
+            raise wire.Refused("session")
+        if decision.epoch > process.epoch:  # its announcement was lost: nothing before this decision counts
+            process.epoch = decision.epoch
+            self._void(process, decision.received - 1)
+        if decision.available:
+            process.answering.add(decision.pipeline)
+        if self._core is not None:
+            self._core.accept(decision, clock.now())
+
+    def _void(self, process: WorkerProcess, until: int) -> None:
+        """Let nothing of a worker act that was received up to a moment."""
+        if self._core is not None:
+            self._core.discard_before(until, process.pipelines)
 
 
 def _own(process: WorkerProcess, parts: Parts) -> dict[str, object]:

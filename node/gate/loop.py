@@ -13,7 +13,7 @@ import zmq
 from reflexarc.control.estop import EStop
 from reflexarc.control.gate import Gate
 from reflexarc.node import clock, wire
-from reflexarc.node.clock import MS, SECOND
+from reflexarc.node.clock import MS, SECOND, US
 from reflexarc.node.gate import signals
 from reflexarc.node.gate.channels import channel_specs
 from reflexarc.node.gate.crew import Crew
@@ -28,6 +28,7 @@ from reflexarc.node.systemd import Notifier
 
 CHORES_NS = 50 * MS  # between looks at processes, files and the service manager
 REPORT_NS = SECOND
+REST_NS = 100 * US  # at least, between turns without a message: at SCHED_FIFO nothing else runs on the core
 STOPS_A_TURN = 64  # messages of the e-stop in one turn
 
 
@@ -57,6 +58,7 @@ class Loop:
         self._stopper = stopper
         self._stopper_fd = [] if stopper is None else [int(stopper.get(zmq.FD))]
         self._intake = Intake(core, self._publish)
+        self._wings = Intake()
         self._stall_ns = crew.config.gate.stall_ms * MS
         self._started = clock.now()
         self._ready = self._stopping = False
@@ -99,7 +101,9 @@ class Loop:
         if more:
             return now
         due = self._core.next_deadline()
-        return self._next_chores if due is None else min(due, self._next_chores)
+        if due is None:
+            return self._next_chores
+        return min(max(due, now + REST_NS), self._next_chores)
 
     def _stops(self) -> bool:
         """Read the e-stop's socket; gives whether more may wait."""
@@ -158,7 +162,7 @@ class Loop:
         staged = self._reload.staged
         if staged is not None:
             for process in staged.processes():
-                self._intake.drain(process, current=False)
+                self._wings.drain(process)
         crew = self._reload.poll(self._crew.config, now)
         if self._reload.error != before and self._reload.error:
             say(f"new configuration refused, the old one stays: {self._reload.error}")

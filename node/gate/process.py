@@ -42,7 +42,8 @@ class WorkerProcess:
         self.session = fresh_session()
         self.pipelines = frozenset(pipeline.name for pipeline in plan.config.pipelines_of(name))
         self.started = self.heard = now
-        self.greeted = False  # said hello
+        self.greeted = 0  # when it said hello (monotonic ns)
+        self.answering: set[str] = set()  # pipelines that have given an answer
         self.epoch = 0
         self.fate = ""  # why the gate ended it, if it did
         self.health: dict[str, object] = {}  # its last word

@@ -10,7 +10,7 @@ from reflexarc.node.gate.watch import Verdict, Watch
 
 
 class Reload:
-    """Starts the workers of a checked configuration beside the old ones; hands over when all said hello."""
+    """Starts the workers of a checked configuration beside the old ones; hands over when all answer."""
 
     def __init__(self, watch: Watch, make: Callable[[Config], Crew]) -> None:
         self.error = ""  # why the last new configuration was refused; empty once one is accepted
@@ -37,7 +37,7 @@ class Reload:
         staged.poll(now)
         if staged.failure:
             self._refuse(staged.failure, now)
-        elif staged.ready:
+        elif staged.ready(now):
             self.staged, self.error = None, ""
             return staged
         return None

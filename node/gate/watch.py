@@ -10,12 +10,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from reflexarc.node.clock import MS, SECOND
 from reflexarc.node.config.load import parse
 from reflexarc.node.config.problems import ConfigError
 from reflexarc.node.config.schema import Config
 
-POLL_NS = 500_000_000
-CHECK_LIMIT_NS = 30_000_000_000
+POLL_NS = 500 * MS
+CHECK_LIMIT_NS = 30 * SECOND
 _LONGEST_ANSWER = 4096
 
 _Stamp = tuple[int, int, int]  # of a file: inode, modification time, size
@@ -94,7 +95,7 @@ class _Check:
         answer = os.pread(self._answer, _LONGEST_ANSWER, 0).decode(errors="replace").strip()
         self.close()
         if code is None:
-            return Verdict(None, f"{self._path}: the check took more than {CHECK_LIMIT_NS // 10**9} s")
+            return Verdict(None, f"{self._path}: the check took more than {CHECK_LIMIT_NS // SECOND} s")
         if code != 0:
             return Verdict(None, answer or f"{self._path}: the check ended with code {code}")
         text = _read(self._path)

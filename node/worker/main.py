@@ -38,8 +38,10 @@ def main(line: bytes) -> int:
         return 0
     try:
         _work(order)
-    except (ValueError, RuntimeError, OSError, MemoryError) as error:
-        say(f"worker.{order.worker}: {error or type(error).__name__}")
+    except Exception as error:
+        if os.environ.get("REFLEXARC_DEBUG"):
+            raise
+        say(f"worker.{order.worker}: {str(error) or type(error).__name__}")
         return 1
     return 0
 
