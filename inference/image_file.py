@@ -78,15 +78,18 @@ def write(
     body = code + text + _LENGTH.pack(len(text))
     path = directory / f"{family}-{tier.name}-{key(sources, tier)}.img"
     replace(path, body + _TRAILER.pack(hashlib.sha256(body).digest(), _MAGIC))
-    newest_first = sorted(candidates(directory, family, tier), key=lambda p: -p.stat().st_mtime_ns)
-    for old in newest_first[_KEPT:]:
+    for old in candidates(directory, family, tier)[_KEPT:]:
         old.unlink(missing_ok=True)
     return path
 
 
 def candidates(directory: Path, family: str, tier: Tier) -> list[Path]:
-    """Files in a folder that may be images of a family and tier."""
-    return sorted(directory.glob(f"{family}-{tier.name}-*.img"))
+    """Files in a folder that may be images of a family and tier, the newest first."""
+    dated = []
+    for path in directory.glob(f"{family}-{tier.name}-*.img"):
+        with contextlib.suppress(FileNotFoundError):  # another process removed it
+            dated.append((path.stat().st_mtime_ns, path))
+    return [path for _, path in sorted(dated, reverse=True)]
 
 
 def replace(path: Path, data: bytes) -> None:
