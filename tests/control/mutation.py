@@ -116,9 +116,10 @@ def main(chosen: list[str]) -> int:
     config = tomllib.loads((HERE / "mutation.toml").read_text())
     targets = [target for target in config["target"] if not chosen or target["module"] in chosen]
     explained = {
-        Mutant(entry["module"], entry["operator"], entry["line"])
-        for entry in config.get("survivor", [])
-        if not chosen or entry["module"] in chosen
+        Mutant(entry["module"], operator, entry["line"])
+        for entry in config["survivor"]
+        if entry["why"] and (not chosen or entry["module"] in chosen)
+        for operator in entry["operators"]
     }
     found: set[Mutant] = set()
     unexplained = 0

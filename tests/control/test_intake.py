@@ -222,3 +222,11 @@ def test_numbers_are_compared_by_value() -> None:
     assert [again(seq) for seq in (5, 6, 6, 4, 7)] == ["", "", "seq", "seq", ""]
     assert one.accept(decision(START + 50), START + 50) == ""
     assert again(8) == "session"
+
+
+def test_a_long_session_forgets_none_before_it() -> None:
+    one = intake()
+    one.accept(decision(START + 1, session=5), START + 1)
+    for seq in range(2, 2 * REMEMBERED):
+        assert one.accept(decision(START + seq, session=int("9" * 18), seq=seq), START + seq) == ""
+    assert one.accept(decision(START + 90, session=5, seq=99), START + 90) == "session"
