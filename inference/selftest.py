@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reflexarc.inference.build.spawn import Progress
 
 _TIMEOUT_S = 60
-_SOURCES = ("selftest.py", "selftest_cases.py")
+_SOURCES = ("selftest.py", "selftest_case.py", "selftest_cases.py")
 
 T = TypeVar("T")
 

@@ -1,123 +1,54 @@
 """Small problems with known answers, one for each kernel; the answers come from plain numpy.
 
 They show that an image's machine code runs on this CPU and is right here, not that a kernel is right in every
-corner, which the project's tests do. Numbers look random and are the same every time.
+corner, which the project's tests do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reflexarc.inference import instructions as ops
-from reflexarc.inference.instructions import SLACK, Instruction
+from reflexarc.inference.instructions import Instruction
 from reflexarc.inference.isa import Tier
 from reflexarc.inference.pack import pack8, pack32
-
-F32 = np.float32
-Array = NDArray[Any]
-Operands = dict[str, int | float | Array]
-_ZERO = 3  # value that stands for 0 in 8-bit outputs
-_LIMITS = {"lo": -128.0 - _ZERO, "hi": 127.0 - _ZERO, "zero": _ZERO}
-
-
-@dataclass(frozen=True)
-class Case:
-    """An instruction, its operands (an array stands for its address), and what its operand `y` must become.
-
-    Floats may differ from the answer by `tolerance`, relative to the larger of it and 1.
-    """
-
-    instruction: Instruction
-    operands: Operands
-    expected: Array
-    tolerance: float = 0.0
-
-    @property
-    def output(self) -> Array:
-        """The array that the kernel writes."""
-        y = self.operands["y"]
-        assert isinstance(y, np.ndarray)
-        return y
-
-    def passes(self, kernel: Callable[[int, int, int], None]) -> bool:
-        """Run the instruction by a kernel (instruction, thread, threads): whether its output is right."""
-        words = np.array([self._word(name) for name in self.instruction.operands], np.int64)
-        operands = words if self.instruction.inline else np.array([words.ctypes.data], np.int64)
-        instruction = np.concatenate([np.zeros(1, np.int64), operands])
-        kernel(instruction.ctypes.data, 0, 1)
-        return self.right(self.output)
-
-    def right(self, output: Array) -> bool:
-        """Whether this is what the kernel must write."""
-        if not self.tolerance:
-            return np.array_equal(output, self.expected)
-        error = np.abs(output - self.expected)
-        return bool((error <= self.tolerance * np.maximum(1, np.abs(self.expected))).all())
-
-    def _word(self, name: str) -> int:
-        value = self.operands[name]
-        if isinstance(value, np.ndarray):
-            return int(value.ctypes.data)
-        return int(F32(value).view(np.uint32)) if name in self.instruction.floats else int(value)
-
-
-def _padded(array: Array) -> Array:
-    """A copy with the slack that kernels may read past its end."""
-    room = np.zeros(array.nbytes + SLACK, np.uint8)
-    copy = room[: array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
-def _bytes(*shape: int, seed: int = 1) -> Array:
-    """Values -128..127 with both ends among them."""
-    n = int(np.prod(shape))
-    values = ((np.arange(n, dtype=np.uint32) + seed) * 2654435761 >> 13 & 255).astype(np.int64) - 128
-    values[seed % n], values[-1] = -128, 127
-    return values.reshape(shape)
-
-
-def _floats(*shape: int, seed: int = 1) -> Array:
-    """Values -2..2."""
-    n = int(np.prod(shape))
-    values = ((np.arange(n, dtype=np.uint32) + seed) * 2654435761 >> 8 & 0xFFFF).astype(F32) / 16384 - 2
-    return values.astype(F32).reshape(shape)
-
-
-def _stored(q: Array, tier: Tier) -> Array:
-    """8-bit values as the tier's kernels hold them."""
-    return _padded((q + tier.bias).astype(np.uint8))
-
-
-def _saturated(real: Array, zero: int = _ZERO) -> Array:
-    return np.clip(np.rint(real), -128 - zero, 127 - zero).astype(np.int64) + zero
+from reflexarc.inference.selftest_case import (
+    F32,
+    LIMITS,
+    ZERO,
+    Array,
+    Case,
+    Operands,
+    padded,
+    saturated,
+    some_bytes,
+    some_floats,
+    stored,
+)
 
 
 def _quantize(tier: Tier, kernel: str) -> Case:
-    x, y = _padded(_floats(3, 37) * F32(5)), np.zeros((3, 37), np.uint8)
+    x, y = padded(some_floats(3, 37) * F32(5)), np.zeros((3, 37), np.uint8)
     sizes = {"rows": 3, "count": 37, "x_row": 4 * 37, "y_row": 37}
-    expected = _stored(_saturated(x / F32(0.0625)), tier)
-    return Case(ops.QUANTIZE, {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": _ZERO}, expected)
+    expected = stored(saturated(x / F32(0.0625)), tier)
+    return Case(ops.QUANTIZE, {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": ZERO}, expected)
 
 
 def _quantize_planes(tier: Tier, kernel: str) -> Case:
-    x, y = _padded(_floats(6, 2, 37) * F32(5)), np.zeros((2, 37, 6), np.uint8)
+    x, y = padded(some_floats(6, 2, 37) * F32(5)), np.zeros((2, 37, 6), np.uint8)
     sizes = {"rows": 2, "channels": 6, "length": 37, "x_row": x.strides[1], "plane": x.strides[0]}
     sizes |= {"y_row": y.strides[0], "y_step": 6}
-    expected = _stored(_saturated(x / F32(0.0625)).transpose(1, 2, 0), tier)
-    return Case(ops.QUANTIZE_PLANES, {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": _ZERO}, expected)
+    expected = stored(saturated(x / F32(0.0625)).transpose(1, 2, 0), tier)
+    return Case(ops.QUANTIZE_PLANES, {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": ZERO}, expected)
 
 
 def _dequantize(tier: Tier, kernel: str) -> Case:
-    q, y = _bytes(3, 37), np.zeros((3, 37), F32)
+    q, y = some_bytes(3, 37), np.zeros((3, 37), F32)
     sizes = {"rows": 3, "count": 37, "x_row": 37, "y_row": 4 * 37}
-    operands: Operands = {"x": _stored(q, tier), "y": y, **sizes, "scale": 0.1, "zero": _ZERO}
-    return Case(ops.DEQUANTIZE, operands, (q - _ZERO).astype(F32) * F32(0.1))
+    operands: Operands = {"x": stored(q, tier), "y": y, **sizes, "scale": 0.1, "zero": ZERO}
+    return Case(ops.DEQUANTIZE, operands, (q - ZERO).astype(F32) * F32(0.1))
 
 
 _KERNEL_ROWS, _KERNEL_COLS, _INPUTS, _ROWS = 2, 3, 5, 2
@@ -156,34 +87,34 @@ def _windows(x: Array, cols: int) -> Array:
 
 def _conv8(tier: Tier, kernel: str) -> Case:
     sizes, channels, shape, v = _conv(1, tier, kernel)
-    q = _bytes(*shape, _INPUTS)
-    w = _bytes(channels, _KERNEL_ROWS, _KERNEL_COLS * _INPUTS, seed=7).astype(np.int8)
-    bias = (_bytes(channels, seed=3) * 100).astype(np.int32)
-    multiplier = (0.0005 + _floats(channels) * F32(0.0001)).astype(F32)
+    q = some_bytes(*shape, _INPUTS)
+    w = some_bytes(channels, _KERNEL_ROWS, _KERNEL_COLS * _INPUTS, seed=7).astype(np.int8)
+    bias = (some_bytes(channels, seed=3) * 100).astype(np.int32)
+    multiplier = (0.0005 + some_floats(channels) * F32(0.0001)).astype(F32)
     packed = pack8(w, bias, multiplier, tier, v)
     sums = np.einsum("ijkn,ckn->ijc", _windows(q + tier.bias, sizes["cols"]), w.astype(np.int64)) + bias
     y = np.zeros(sums.shape, np.uint8)
     words = {"groups": packed.shape[0], "group": packed.shape[1], "words": -(-_KERNEL_COLS * _INPUTS // 4)}
-    operands: Operands = {"x": _stored(q, tier), "w": _padded(packed), "y": y, **sizes, **words, **_LIMITS}
-    return Case(ops.CONV8, operands, _stored(_saturated(sums.astype(F32) * multiplier), tier))
+    operands: Operands = {"x": stored(q, tier), "w": padded(packed), "y": y, **sizes, **words, **LIMITS}
+    return Case(ops.CONV8, operands, stored(saturated(sums.astype(F32) * multiplier), tier))
 
 
 def _conv32(tier: Tier, kernel: str) -> Case:
     sizes, channels, shape, v = _conv(4, tier, kernel)
-    x, inputs = _padded(_floats(*shape, _INPUTS)), _KERNEL_COLS * _INPUTS
-    w, bias = _floats(channels, _KERNEL_ROWS * inputs, seed=7), _floats(channels, seed=3)
+    x, inputs = padded(some_floats(*shape, _INPUTS)), _KERNEL_COLS * _INPUTS
+    w, bias = some_floats(channels, _KERNEL_ROWS * inputs, seed=7), some_floats(channels, seed=3)
     packed = pack32(w, bias, tier, v)
     windows = _windows(x, sizes["cols"]).reshape(_ROWS, sizes["cols"], -1)
     y = np.zeros((_ROWS, sizes["cols"], channels), F32)
     words = {"groups": packed.shape[0], "group": packed.shape[1], "words": inputs}
-    operands: Operands = {"x": x, "w": _padded(packed), "y": y, **sizes, **words, "lo": -6.0, "hi": 6.0}
+    operands: Operands = {"x": x, "w": padded(packed), "y": y, **sizes, **words, "lo": -6.0, "hi": 6.0}
     return Case(ops.CONV32, operands, np.clip(np.einsum("ijn,cn->ijc", windows, w) + bias, -6, 6), 1e-4)
 
 
 def _pool(tier: Tier, kernel: str) -> Case:
     """Windows of 2 x 3 with steps of 2 and 1, over 5 x 6 with one row and one column of padding before it."""
     eight, channels = kernel.endswith("8"), tier.lanes + 3
-    q = _bytes(5, 6, channels) if eight else _floats(5, 6, channels)
+    q = some_bytes(5, 6, channels) if eight else some_floats(5, 6, channels)
     size = 1 if eight else 4
     sizes = {
         "rows": 3,
@@ -202,7 +133,7 @@ def _pool(tier: Tier, kernel: str) -> Case:
         [q[max(2 * i - 1, 0) : 2 * i + 1, max(j - 1, 0) : j + 2].reshape(-1, channels) for j in range(6)]
         for i in range(3)
     ]
-    x = _stored(q, tier) if eight else _padded(q)
+    x = stored(q, tier) if eight else padded(q)
     operands: Operands = {
         "x": x,
         "y": np.zeros((3, 6, channels), np.uint8 if eight else F32),
@@ -212,15 +143,15 @@ def _pool(tier: Tier, kernel: str) -> Case:
     if kernel.startswith("max"):
         most = np.array([[part.max(0) for part in row] for row in windows])
         instruction = ops.MAX_POOL8 if eight else ops.MAX_POOL32
-        return Case(instruction, operands, _stored(most, tier) if eight else most)
+        return Case(instruction, operands, stored(most, tier) if eight else most)
     counts = np.maximum(np.arange(7), 1).astype(F32)
     if not eight:
         mean = np.array([[part.mean(0) for part in row] for row in windows])
         return Case(ops.AVERAGE_POOL32, operands | {"divisors": counts}, mean, 1e-6)
     multipliers = F32(1.5) / counts
     real = [[F32((part - 9).sum(0)) * multipliers[len(part)] for part in row] for row in windows]
-    operands |= {"multipliers": multipliers, "x_zero": 9, **_LIMITS}
-    return Case(ops.AVERAGE_POOL8, operands, _stored(_saturated(np.array(real)), tier))
+    operands |= {"multipliers": multipliers, "x_zero": 9, **LIMITS}
+    return Case(ops.AVERAGE_POOL8, operands, stored(saturated(np.array(real)), tier))
 
 
 def _rows(size: int, *names: str) -> dict[str, int]:
@@ -229,22 +160,20 @@ def _rows(size: int, *names: str) -> dict[str, int]:
 
 
 def _binary8(tier: Tier, kernel: str) -> Case:
-    a, b = _bytes(3, 37), _bytes(3, 37, seed=5)
+    a, b = some_bytes(3, 37), some_bytes(3, 37, seed=5)
     x, other = (a - 9).astype(F32), (b + 4).astype(F32)
-    operands: Operands = {"x": _stored(a, tier), "other": _stored(b, tier), "y": np.zeros((3, 37), np.uint8)}
-    operands |= {**_rows(1, "x", "other", "y"), "x_zero": 9, "other_zero": -4, **_LIMITS}
+    operands: Operands = {"x": stored(a, tier), "other": stored(b, tier), "y": np.zeros((3, 37), np.uint8)}
+    operands |= {**_rows(1, "x", "other", "y"), "x_zero": 9, "other_zero": -4, **LIMITS}
     if kernel == "add8":
         real = x * F32(0.75) + other * F32(0.6)
-        return Case(
-            ops.ADD8, operands | {"x_scale": 0.75, "other_scale": 0.6}, _stored(_saturated(real), tier)
-        )
-    return Case(ops.MUL8, operands | {"scale": 0.01}, _stored(_saturated(x * other * F32(0.01)), tier))
+        return Case(ops.ADD8, operands | {"x_scale": 0.75, "other_scale": 0.6}, stored(saturated(real), tier))
+    return Case(ops.MUL8, operands | {"scale": 0.01}, stored(saturated(x * other * F32(0.01)), tier))
 
 
 def _table8(tier: Tier, kernel: str) -> Case:
-    q, table = _bytes(3, 37), _bytes(256, seed=11).astype(np.uint8)
+    q, table = some_bytes(3, 37), some_bytes(256, seed=11).astype(np.uint8)
     operands: Operands = {
-        "x": _stored(q, tier),
+        "x": stored(q, tier),
         "y": np.zeros((3, 37), np.uint8),
         "table": table,
         **_rows(1, "x", "y"),
@@ -263,13 +192,13 @@ def _fill(tier: Tier, kernel: str) -> Case:
 
 
 def _copy(tier: Tier, kernel: str) -> Case:
-    x, y = _padded(_bytes(3, 80).astype(np.uint8)), np.zeros((3, 90), np.uint8)
+    x, y = padded(some_bytes(3, 80).astype(np.uint8)), np.zeros((3, 90), np.uint8)
     expected = np.pad(x[:, :77], ((0, 0), (0, 13)))
     return Case(ops.COPY, {"x": x, "y": y, "rows": 3, "count": 77, "x_row": 80, "y_row": 90}, expected)
 
 
 def _transpose(tier: Tier, kernel: str) -> Case:
-    x = _padded(_bytes(2, 3, 4, 5).astype(np.uint8 if kernel.endswith("8") else np.int32))
+    x = padded(some_bytes(2, 3, 4, 5).astype(np.uint8 if kernel.endswith("8") else np.int32))
     expected = np.ascontiguousarray(x.transpose(3, 1, 0, 2))
     y = np.zeros_like(expected)
     targets = (y.strides[2], y.strides[1], y.strides[3], y.strides[0])
@@ -283,7 +212,7 @@ def _unary(
     instruction: Instruction, function: Callable[[Array], Array], **more: float
 ) -> Callable[..., Case]:
     def case(tier: Tier, kernel: str) -> Case:
-        x = _padded(_floats(3, 37) * F32(4))
+        x = padded(some_floats(3, 37) * F32(4))
         operands: Operands = {"x": x, "y": np.zeros((3, 37), F32), **_rows(4, "x", "y"), **more}
         return Case(instruction, operands, function(x.astype(np.float64)), 2e-6)
 
@@ -292,7 +221,7 @@ def _unary(
 
 def _binary32(instruction: Instruction, function: Callable[[Array, Array], Array]) -> Callable[..., Case]:
     def case(tier: Tier, kernel: str) -> Case:
-        x, other = _padded(_floats(3, 37)), _padded(_floats(3, 37, seed=5))
+        x, other = padded(some_floats(3, 37)), padded(some_floats(3, 37, seed=5))
         operands: Operands = {
             "x": x,
             "other": other,

@@ -26,15 +26,15 @@ Memory (addresses int64, any alignment):
     load_f16(a) -> F32, load_f16w(a) -> F32W
     load_s8_V(a) load_u8_V(a) load_s16_V(a)   V = i32 i32w: widened
     store_V_8(a, x) store_V_16(a, x)     V = i32 i32w: the low bits of each lane; store_first_V_8(a, x, n)
-    load_q(a) store_q(a, x)              8-bit activations as this tier stores them <-> -128..127 in I32 lanes;
+    load_q(a) store_q(a, x)              8-bit activations as this tier stores them <-> -128..127 in I32;
                                          load_qw store_qw wide; store_first_q(a, x, n), store_first_qw
     peek_T(a), poke_T(a, s)              scalars, T = i8 i16 i32 i64 f32 (peek_u8 too)
 
 Products (see `dot`): load_weights(a), broadcast_activations(a), dot(acc, w, x), dot_i16(acc, x, y).
 Team (see `atomic`): atomic_load atomic_store atomic_add pause invoke futex.
 
-`helper` decorates a function that kernels call. `define(rule, emit)` and `fixed` make operations of LLVM code.
-A kernel allocates nothing, raises nothing, and calls only these, `range`, `min`, `max` of integers and helpers.
+`helper` decorates a function that kernels call. `define(rule, emit)` and `fixed` make operations from LLVM's.
+A kernel allocates and raises nothing, and calls only these, `range`, integer `min` and `max`, and helpers.
 """
 
 from reflexarc.inference.simd.arithmetic import (

@@ -1,20 +1,16 @@
-"""Arithmetic of vectors: Python's operators, and the functions that have no operator.
+"""Arithmetic of vectors that has no operator: functions, conversions, reductions.
 
-Operands are vectors of one type, or a vector and scalars, which are cast to its element and fill its lanes.
-Integers wrap, `>>` keeps the sign, comparisons are signed (integers) or ordered (floats) and give a mask. No
-product and sum is contracted unless written `fma`.
+Operands are as those of `operators`: scalars fill a vector's lanes.
 """
 
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.imputils import lower_builtin
 from numba.core.typing import signature
-from numba.core.typing.templates import AbstractTemplate, infer_global
 
+from reflexarc.inference.simd.operators import binary, common, comparison, operand_types, spread
 from reflexarc.inference.simd.target import HAS_FMA, TIER
 from reflexarc.inference.simd.vector import (
     F32,
@@ -36,108 +32,27 @@ from reflexarc.inference.simd.vector import (
 _Rule = Callable[..., Any]
 
 
-def _common(arguments: Iterable[Any]) -> Any:
-    """The one vector type among operands, or None."""
-    vectors = {a for a in arguments if isinstance(a, Vector)}
-    scalars = all(isinstance(a, Vector | types.Number | types.Boolean) for a in arguments)
-    return vectors.pop() if len(vectors) == 1 and scalars else None
-
-
-def _types(vector: Any, arguments: Iterable[Any]) -> list[Any]:
-    return [vector if isinstance(a, Vector) else vector.scalar for a in arguments]
-
-
-def _spread(builder: Any, values: Iterable[Any]) -> list[Any]:
-    """Operands with each scalar in every lane."""
-    values = list(values)
-    vector = next(v.type for v in values if isinstance(v.type, ir.VectorType))
-    return [v if isinstance(v.type, ir.VectorType) else splat(builder, v, vector) for v in values]
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value.type.element, ir.FloatType)
-
-
-def _binary(on_float: str | None, on_integer: str | None) -> Emit:
-    """Code of an operator from the names of llvmlite's builder methods."""
-
-    def emit(builder: Any, x: Any, y: Any) -> Any:
-        x, y = _spread(builder, (x, y))
-        return getattr(builder, (on_float if _is_float(x) else on_integer) or "")(x, y)
-
-    return emit
-
-
-def _comparison(symbol: str) -> Emit:
-    def emit(builder: Any, x: Any, y: Any) -> Any:
-        x, y = _spread(builder, (x, y))
-        if _is_float(x):
-            compare = builder.fcmp_unordered if symbol == "!=" else builder.fcmp_ordered
-            return compare(symbol, x, y)
-        return builder.icmp_signed(symbol, x, y)
-
-    return emit
-
-
-def _operator(function: Any, emit: Emit, floats: bool, integers: bool, mask: bool = False) -> None:
-    """Teach numba one of Python's binary operators on vectors."""
-
-    @infer_global(function)
-    class _Template(AbstractTemplate):  # type: ignore[misc]
-        def generic(self, args: Any, kws: Any) -> Any:
-            vector = _common(args)
-            if vector is None or not (floats if vector.is_float else integers):
-                return None
-            return signature(Vector("i1", vector.lanes) if mask else vector, *_types(vector, args))
-
-    def lower(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return emit(builder, *values)
-
-    for left, right in ((Vector, Vector), (Vector, types.Any), (types.Any, Vector)):
-        lower_builtin(function, left, right)(lower)
-
-
-_operator(operator.add, _binary("fadd", "add"), floats=True, integers=True)
-_operator(operator.sub, _binary("fsub", "sub"), floats=True, integers=True)
-_operator(operator.mul, _binary("fmul", "mul"), floats=True, integers=True)
-_operator(operator.truediv, _binary("fdiv", None), floats=True, integers=False)
-_operator(operator.and_, _binary(None, "and_"), floats=False, integers=True)
-_operator(operator.or_, _binary(None, "or_"), floats=False, integers=True)
-_operator(operator.xor, _binary(None, "xor"), floats=False, integers=True)
-_operator(operator.lshift, _binary(None, "shl"), floats=False, integers=True)
-_operator(operator.rshift, _binary(None, "ashr"), floats=False, integers=True)
-for _function, _symbol in (
-    (operator.lt, "<"),
-    (operator.le, "<="),
-    (operator.gt, ">"),
-    (operator.ge, ">="),
-    (operator.eq, "=="),
-    (operator.ne, "!="),
-):
-    _operator(_function, _comparison(_symbol), floats=True, integers=True, mask=True)
-
-
 def _same(x: Any, y: Any) -> Any:
     """Rule: a vector and a vector or scalar give the vector."""
-    vector = _common((x, y))
-    return vector and signature(vector, *_types(vector, (x, y)))
+    vector = common((x, y))
+    return vector and signature(vector, *operand_types(vector, (x, y)))
 
 
 def _same_integer(x: Any, y: Any) -> Any:
-    vector = _common((x, y))
-    return None if vector is None or vector.is_float else signature(vector, *_types(vector, (x, y)))
+    vector = common((x, y))
+    return None if vector is None or vector.is_float else signature(vector, *operand_types(vector, (x, y)))
 
 
 def _three_floats(x: Any, y: Any, z: Any) -> Any:
     if all(a == types.float32 for a in (x, y, z)):
         return signature(types.float32, x, y, z)
-    vector = _common((x, y, z))
-    return vector and signature(vector, *_types(vector, (x, y, z)))
+    vector = common((x, y, z))
+    return vector and signature(vector, *operand_types(vector, (x, y, z)))
 
 
 def _chosen(mask: Any, x: Any, y: Any) -> Any:
-    vector = _common((x, y))
-    return vector and signature(vector, mask, *_types(vector, (x, y)))
+    vector = common((x, y))
+    return vector and signature(vector, mask, *operand_types(vector, (x, y)))
 
 
 def _float_only(x: Any) -> Any:
@@ -153,8 +68,8 @@ def _extreme(symbol: str) -> Emit:
     """Code of `x if x < y else y` (or `>`): where a float is NaN it is y, on every tier."""
 
     def emit(builder: Any, x: Any, y: Any) -> Any:
-        x, y = _spread(builder, (x, y))
-        return builder.select(_comparison(symbol)(builder, x, y), x, y)
+        x, y = spread(builder, (x, y))
+        return builder.select(comparison(symbol)(builder, x, y), x, y)
 
     return emit
 
@@ -166,7 +81,7 @@ def fused(builder: Any, x: Any, y: Any, z: Any) -> Any:
         or isinstance(y.type, ir.VectorType)
         or isinstance(z.type, ir.VectorType)
     ):
-        x, y, z = _spread(builder, (x, y, z))
+        x, y, z = spread(builder, (x, y, z))
     if not HAS_FMA:
         return builder.fadd(builder.fmul(x, y), z)
     suffix = f"v{x.type.count}f32" if isinstance(x.type, ir.VectorType) else "f32"
@@ -174,11 +89,11 @@ def fused(builder: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def _select(builder: Any, mask: Any, x: Any, y: Any) -> Any:
-    return builder.select(mask, *_spread(builder, (x, y)))
+    return builder.select(mask, *spread(builder, (x, y)))
 
 
 def _shift_logical(builder: Any, x: Any, y: Any) -> Any:
-    return builder.lshr(*_spread(builder, (x, y)))
+    return builder.lshr(*spread(builder, (x, y)))
 
 
 _ROUND = {
@@ -253,18 +168,6 @@ splat_f32, splat_f32w, splat_i32, splat_i32w = (_splat(v) for v in (F32, F32W, I
 splat_i16, splat_i8 = _splat(I16), _splat(I8)
 
 # Reductions to a scalar; use the wide vectors for floats, so that the order is the same on every tier.
-reduce_add = define(_scalar_of, _fold(_binary("fadd", "add")))
+reduce_add = define(_scalar_of, _fold(binary("fadd", "add")))
 reduce_max = define(_scalar_of, _fold(_extreme(">")))
 reduce_min = define(_scalar_of, _fold(_extreme("<")))
-
-
-@lower_builtin(operator.neg, Vector)  # type: ignore[untyped-decorator]
-def _negate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-    (x,) = values
-    return builder.fneg(x) if _is_float(x) else builder.neg(x)
-
-
-@infer_global(operator.neg)
-class _Negate(AbstractTemplate):  # type: ignore[misc]
-    def generic(self, args: Any, kws: Any) -> Any:
-        return signature(args[0], args[0]) if isinstance(args[0], Vector) else None

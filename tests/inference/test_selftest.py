@@ -20,7 +20,8 @@ from reflexarc.inference.image_file import write
 from reflexarc.inference.instructions import SLACK
 from reflexarc.inference.isa import TIERS, Tier, runnable
 from reflexarc.inference.selftest import SelfTestError, with_fallback
-from reflexarc.inference.selftest_cases import Case, case
+from reflexarc.inference.selftest_case import Case
+from reflexarc.inference.selftest_cases import case
 
 RETURN = b"\xc0\x03\x5f\xd6" if runnable()[0].arm else b"\xc3"
 CRASH = b"\0\0\0\0" if runnable()[0].arm else b"\x0f\x0b"
