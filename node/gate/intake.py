@@ -4,7 +4,7 @@ A worker may speak of itself and of its own pipelines only. Traces, health and d
 bytes they came in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from reflexarc.control.gate import Gate
 from reflexarc.node import clock, wire
@@ -19,10 +19,10 @@ Parts = Sequence[bytes]
 class Intake:
     """Reads the sockets of workers: of those that act, or of those in the wings, who change nothing yet."""
 
-    def __init__(self, core: Gate | None = None, publish: Callable[[Parts], None] | None = None) -> None:
-        """`core` takes the decisions, `publish` sends messages on; neither for workers in the wings."""
+    def __init__(self, core: Gate | None = None) -> None:
+        """`core` takes the decisions; None for workers in the wings, of whom nothing is handed on either."""
         self._core = core
-        self._publish = publish
+        self._passed: list[Parts] = []
 
     def drain(self, process: WorkerProcess) -> bool:
         """Read what a worker has sent, but no more than a turn's share; gives whether more may wait."""
@@ -35,6 +35,11 @@ class Intake:
             except wire.Refused as refused:
                 process.counts[refused.reason] += 1
         return True
+
+    def passed(self) -> list[Parts]:
+        """The messages to hand on that have come since the last call."""
+        passed, self._passed = self._passed, []
+        return passed
 
     def _take(self, process: WorkerProcess, parts: Parts) -> None:
         if len(parts) != 2:
@@ -53,8 +58,8 @@ class Intake:
             self._health(process, parts)
         elif kind != wire.TRACE:
             raise wire.Refused("topic")
-        if self._publish is not None:
-            self._publish(parts)
+        if self._core is not None:
+            self._passed.append(parts)
 
     def _hello(self, process: WorkerProcess, parts: Parts) -> None:
         _own(process, parts)

@@ -57,7 +57,7 @@ class Loop:
         self._publisher = publisher
         self._stopper = stopper
         self._stopper_fd = [] if stopper is None else [int(stopper.get(zmq.FD))]
-        self._intake = Intake(core, self._publish)
+        self._intake = Intake(core)
         self._wings = Intake()
         self._stall_ns = crew.config.gate.stall_ms * MS
         self._started = clock.now()
@@ -94,6 +94,8 @@ class Loop:
         for process in self._crew.processes():
             more |= self._intake.drain(process)
         self._command()
+        for parts in self._intake.passed():
+            self._publish(parts)
         if now >= self._next_chores or heard:
             self._chores(now)
         if now >= self._next_report:
@@ -177,7 +179,7 @@ class Loop:
         self._keeper.follow(core.estop)
         self._reload.retire(self._crew, now)
         self._core, self._crew = core, crew
-        self._intake = Intake(core, self._publish)
+        self._intake = Intake(core)
         say(f"configuration taken over: {', '.join(crew.posts)}")
 
     def _get_ready(self, now: int) -> None:

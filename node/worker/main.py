@@ -9,6 +9,7 @@ import zmq
 
 from reflexarc.inference.build.spawn import Built
 from reflexarc.inference.image import ImageStore
+from reflexarc.inference.selftest import with_fallback
 from reflexarc.inference.session import Session, plan
 from reflexarc.inference.team import Team
 from reflexarc.node import budget, realtime, wire
@@ -67,16 +68,22 @@ def _work(order: Order) -> None:
 
 def _tasks(config: Config, worker: Worker, order: Order) -> list[Task]:
     """Every pipeline of the worker with its model loaded; one team of threads runs them all."""
-    images = ImageStore(progress=_built)
     pipelines = config.pipelines_of(worker.name)
-    _preflight(worker, pipelines, images)
-    team = Team(images.load(["team"])["team"], order.threads, order.cores, worker.spin_us)
-    tasks = []
-    for pipeline in pipelines:
-        model = Timed(Session.load(pipeline.model, images=images, team=team))
-        step = Pipeline(pipeline, config.streams[pipeline.window.stream], model, order.session)
-        tasks.append(Task(step, model, round(pipeline.deadline_ms * MS)))
-    return tasks
+
+    def load(images: ImageStore) -> list[Task]:
+        _preflight(worker, pipelines, images)
+        team = Team(images.load(["team"])["team"], order.threads, order.cores, worker.spin_us)
+        models = [Timed(Session.load(each.model, images=images, team=team)) for each in pipelines]
+        return [
+            Task(
+                Pipeline(each, config.streams[each.window.stream], model, order.session),
+                model,
+                round(each.deadline_ms * MS),
+            )
+            for each, model in zip(pipelines, models, strict=True)
+        ]
+
+    return with_fallback(load, progress=_built, warn=say)
 
 
 def _preflight(worker: Worker, pipelines: Iterable[schema.Pipeline], images: ImageStore) -> None:
