@@ -221,13 +221,10 @@ class Node:
         assert self.process is not None
         return self.process.wait(timeout_s)
 
-    def estop(self, *arguments: str) -> None:
-        """Run `reflexarc estop` on this node."""
-        subprocess.run(
-            [sys.executable, "-m", "reflexarc.node.cli", "estop", str(self.config), *arguments],
-            check=True,
-            timeout=10,
-        )
+    def estop(self, *arguments: str) -> int:
+        """Run `reflexarc estop` on this node; gives its exit code."""
+        command = [sys.executable, "-m", "reflexarc.node.cli", "estop", str(self.config), *arguments]
+        return subprocess.run(command, timeout=20, check=False).returncode
 
     def close(self) -> None:
         """End everything, stopped processes too."""

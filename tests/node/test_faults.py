@@ -154,7 +154,7 @@ def cpu_s(pid: int) -> float:
 def test_gate_killed(tmp_path):
     with running(tmp_path) as (made, _):
         worker = made.worker_pid()
-        made.estop("stop", "--id", "button", "--reason", "test")
+        assert made.estop("stop", "--id", "button", "--reason", "test") == 0
         made.commands_until(lambda p: p["state"] == "ESTOP" and "button" in p["reason"], 2)
         killed = time.monotonic()
         made.kill(signal.SIGKILL)
@@ -169,11 +169,10 @@ def test_gate_killed(tmp_path):
         made.listener.wait("decision/move", lambda p: p["available"] and p["label"] == "UP", 10, since=begin)
         time.sleep(0.1)
         assert all(m.plain["state"] == "ESTOP" for m in made.listener.of("control/lift", begin))
-        made.estop("reset", "--id", "other")
-        time.sleep(0.2)
+        assert made.estop("reset", "--id", "other", "--timeout", "0.3") == 1
         assert made.commands_until(lambda p: True, 2).plain["state"] == "ESTOP"
         released = time.monotonic_ns()
-        made.estop("reset", "--id", "button")
+        assert made.estop("reset", "--id", "button") == 0
         made.wait_normal(5, since=released)
         assert_nothing_old(made)
 

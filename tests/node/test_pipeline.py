@@ -80,6 +80,8 @@ def test_a_full_window_is_a_decision_and_a_trace():
             "seq": 0,
             "now": 2,
             "epoch": 0,
+            "label": "A",
+            "left": 5,
             "tick": 0,
             "taken.arm": "0-9",
             "scores": "100,0",
