@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.inference.isa import Tier
+from reflexarc.inference.tiles import parts
 
 
 def pack8(
@@ -35,7 +36,8 @@ def pack8(
     quads = full.reshape(groups, vectors, lanes, segments * words, 4)
     rows, ks = np.array(tier.weight_order).T
     blocks = quads.transpose(0, 3, 1, 2, 4)[:, :, :, rows, ks]  # [groups, step, vector, byte]
-    return _groups(groups, vectors * lanes, (bias, np.int32), (multiplier, np.float32), body=blocks)
+    passes = blocks.reshape(groups, segments, words, vectors, parts(tier), -1).transpose(0, 1, 4, 2, 3, 5)
+    return _groups(groups, vectors * lanes, (bias, np.int32), (multiplier, np.float32), body=passes)
 
 
 def pack32(w: NDArray[np.float32], bias: NDArray[np.float32], tier: Tier, vectors: int) -> NDArray[np.uint8]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reflexarc.inference.instructions import BLOCK
+from reflexarc.inference.kernels._parts import PART_STEP
 from reflexarc.inference.kernels._share import share
 from reflexarc.inference.kernels._tile import VECTOR, TileOps
 from reflexarc.inference.simd import LANES, peek_i64
@@ -18,8 +19,8 @@ def conv(at: Any, tile: TileOps, head: int, word: int, end: Any) -> Any:
     channels, `n` of them, from channel `first` on.
     """
     start, step = tile.start, tile.step
-    outputs, channels_a_group, a_step = tile.p, tile.v * LANES, tile.v * VECTOR
-    first_weight = head * a_step
+    outputs, channels_a_group, parts = tile.p, tile.v * LANES, tile.parts
+    first_weight, a_step = head * tile.v * VECTOR, tile.v * tile.weights
 
     def kernel(instruction: int, thread: int, threads: int) -> None:
         block = peek_i64(instruction + BLOCK)
@@ -47,11 +48,12 @@ def conv(at: Any, tile: TileOps, head: int, word: int, end: Any) -> Any:
             sums = start(packed)
             for ky in range(kernel_rows):
                 for s in range(segments):
-                    a = window + ky * kernel_row + s * segment
-                    for _ in range(words):
-                        sums = step(sums, a, x_col, weights)
-                        a += word
-                        weights += a_step
+                    for part in range(parts):
+                        a = window + ky * kernel_row + s * segment + part * PART_STEP
+                        for _ in range(words):
+                            sums = step(sums, a, x_col, weights)
+                            a += word
+                            weights += a_step
             first = g * channels_a_group
             end(block, sums, packed, y + row * y_row + col * y_col, y_col, first, channels - first)
             i += 1

@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import models, register_model
 
+from reflexarc.inference.kernels._parts import PART_BYTES, PARTS, broadcast_part, dot_part, load_weights_part
 from reflexarc.inference.simd.arithmetic import fused, round_to_i32
-from reflexarc.inference.simd.dot import emit_broadcast_activations, emit_dot, emit_load_weights
 from reflexarc.inference.simd.memory import ADDRESS, activation_bytes, load, store, store_first
 from reflexarc.inference.simd.target import LANES
 from reflexarc.inference.simd.vector import F32, I32, Vector, define, fixed, splat
@@ -50,6 +50,8 @@ class TileOps:
     def __init__(self, sums: Vector, p: int, v: int) -> None:
         self.sums, self.p, self.v = sums, p, v
         self.is_float = sums is F32
+        self.weights = VECTOR if self.is_float else PART_BYTES
+        self.parts = 1 if self.is_float else PARTS
         tile = Tile(sums, p, v)
         self.start = define(fixed(tile, ADDRESS), self._start)
         self.step = define(fixed(tile, tile, ADDRESS, ADDRESS, ADDRESS), self._step)
@@ -72,22 +74,38 @@ class TileOps:
     def _step(self, b: Any, tile: Any, x: Any, x_step: Any, w: Any) -> Any:
         """step(tile, x, x_step, w): add the products of each output's x (four bytes, or one f32) and
         weights."""
-        read = load(F32.llvm) if self.is_float else emit_load_weights
-        weights = [read(b, _offset(b, w, VECTOR, v)) for v in range(self.v)]
-        for p in range(self.p):
-            value = self._broadcast(b, _offset(b, x, x_step, p))
-            for v, weight in enumerate(weights):
-                i = p * self.v + v
-                tile = b.insert_value(tile, self._add(b, b.extract_value(tile, i), weight, value), i)
+
+        def value(p: int) -> Any:
+            return self._broadcast(b, _offset(b, x, x_step, p))
+
+        def weight(v: int) -> Any:
+            return self._weights(b, _offset(b, w, self.weights, v))
+
+        if self.p >= self.v:  # hold the fewer of the two in registers, and take the others as they come
+            held = [weight(v) for v in range(self.v)]
+            pairs = (
+                (p, v, one, held[v]) for p in range(self.p) for one in (value(p),) for v in range(self.v)
+            )
+        else:
+            held = [value(p) for p in range(self.p)]
+            pairs = (
+                (p, v, held[p], one) for v in range(self.v) for one in (weight(v),) for p in range(self.p)
+            )
+        for p, v, activations, weights in pairs:
+            i = p * self.v + v
+            tile = b.insert_value(tile, self._add(b, b.extract_value(tile, i), weights, activations), i)
         return tile
+
+    def _weights(self, b: Any, address: Any) -> Any:
+        return load(F32.llvm)(b, address) if self.is_float else load_weights_part(b, address)
 
     def _broadcast(self, b: Any, address: Any) -> Any:
         if self.is_float:
             return splat(b, load(ir.FloatType())(b, address), F32.llvm)
-        return emit_broadcast_activations(b, address)
+        return broadcast_part(b, address)
 
     def _add(self, b: Any, total: Any, weight: Any, value: Any) -> Any:
-        return fused(b, weight, value, total) if self.is_float else emit_dot(b, total, weight, value)
+        return fused(b, weight, value, total) if self.is_float else dot_part(b, total, weight, value)
 
     def _finish_q(
         self, b: Any, tile: Any, scale: Any, y: Any, y_step: Any, n: Any, lo: Any, hi: Any, zero: Any

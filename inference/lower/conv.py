@@ -94,7 +94,7 @@ class _Layer:
         tier = self._context.tier
         instruction = CONV8 if self._eight else CONV32
         tiles = conv8_tiles(tier) if self._eight else conv32_tiles(tier)
-        tile = best(tiles, tier.lanes, cols, self._outputs)
+        tile = best(tier, tiles, cols, self._outputs, self._eight)
         packed = self._pack(tile)
         self._context.listing.emit(
             instruction,

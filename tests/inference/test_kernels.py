@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compile_for import compile_for
 from emulator import MEMORY, Call, execute, launcher, why_not
 from kernel_cases import UNTOUCHED, Case, In, Out, cases
 from run_kernels import canonical, words, wrong
@@ -20,6 +22,7 @@ from run_kernels import canonical, words, wrong
 from reflexarc.inference.image import ImageStore, default_cache
 from reflexarc.inference.instructions import SLACK
 from reflexarc.inference.isa import FORCE, TIERS, runnable
+from reflexarc.inference.tiles import conv8_tiles
 
 TESTS = Path(__file__).parent.parent
 X86 = [tier.name for tier in TIERS.values() if not tier.arm]
@@ -126,6 +129,25 @@ def test_kernels_equal_their_twins_on_emulated_arm(name: str) -> None:
             assert (got[-SLACK:] == UNTOUCHED).all(), f"{case.name}: bytes past the end were written"
             exact.append(canonical(case, tier, got[:-SLACK].tobytes()))
     assert exact
+
+
+@pytest.mark.parametrize("name", TIERS)
+def test_tiles_stay_in_registers(name: str) -> None:
+    """No inner loop of a convolution keeps a vector on the stack."""
+    lines = compile_for(TIERS[name], TESTS.parent / "inference/kernels/conv8.py").assembly.splitlines()
+    labels: dict[str, int] = {}
+    loops = 0
+    for i, line in enumerate(lines):
+        if label := re.match(r"(\.L\w+):", line):
+            labels[label[1]] = i
+        jump = re.search(r"\t(?:j\w+|b\.\w+)\t(\.L\w+)", line)
+        if jump and jump[1] in labels:
+            body = lines[labels[jump[1]] + 1 : i]
+            dots = any(re.search(r"pdpbusd|pmaddwd|sdot|sadalp", each) for each in body)
+            if dots and not any(each.startswith(".L") for each in body):
+                loops += 1
+                assert not any(re.search(r"\(%rsp\).*mm|mm.*\(%rsp\)|\bq\d.*\[sp", each) for each in body)
+    assert loops >= len(conv8_tiles(TIERS[name]))
 
 
 def test_the_twins_are_those_of_all_kernels() -> None:
