@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from reflexarc.node.budget import MIB
 from reflexarc.node.clock import MS, SECOND
 from reflexarc.node.config.schema import Worker
 from reflexarc.node.endpoints import BindError
-from reflexarc.node.gate.process import Plan, WorkerProcess
+from reflexarc.node.gate.process import Plan, WorkerProcess, resident_mb
+from reflexarc.node.say import say
 from reflexarc.node.sockets import Sockets
 
 FIRST_BACKOFF_NS = 100 * MS
@@ -48,6 +50,7 @@ class Crew:
     def __init__(self, plan: Plan, sockets: Sockets, folder: Path, serial: int) -> None:
         self.config = config = plan.config
         self._plan = plan
+        self._group = plan.group
         self.posts = {
             name: Post(worker) for name, worker in config.workers.items() if config.pipelines_of(name)
         }
@@ -108,6 +111,7 @@ class Crew:
                 ended.append(self._reap(post, process, how, now))
             elif watch:
                 _watch(post, process, now)
+                self._confine(post, process)
         return ended
 
     def stop(self, now: int, grace_ns: int = GRACE_NS) -> None:
@@ -139,6 +143,16 @@ class Crew:
             self._vacate(post, f"cannot start: {error}", now)
             self.failure = f"worker.{name}: {post.last_end}"
 
+    def _confine(self, post: Post, process: WorkerProcess) -> None:
+        """Have the kernel hold the limit too, where control groups are delegated."""
+        if self._group is None or not process.greeted:
+            return
+        try:
+            process.confine(self._group, post.worker.memory_mb * MIB)
+        except OSError as error:
+            say(f"warning: no control groups for workers: {error}")
+            self._group = None
+
     def _reap(self, post: Post, process: WorkerProcess, how: str, now: int) -> Ended:
         process.close()
         post.process = None
@@ -159,7 +173,7 @@ class Crew:
 
 def _watch(post: Post, process: WorkerProcess, now: int) -> None:
     """Hold a worker to its memory and to speaking; while it starts, its own check says more than a kill."""
-    post.resident_mb = process.resident_mb()
+    post.resident_mb = resident_mb(process.pid)
     limit_mb = post.worker.memory_mb if process.greeted else 2 * post.worker.memory_mb
     if post.resident_mb > limit_mb:
         process.kill(f"memory: {post.resident_mb:.1f} MiB is above memory_mb {post.worker.memory_mb}")

@@ -5,6 +5,7 @@ share of each, so that no peer can keep a command waiting. Nothing in it blocks.
 """
 
 import gc
+import os
 import select
 from collections.abc import Sequence
 
@@ -19,6 +20,7 @@ from reflexarc.node.gate.channels import channel_specs
 from reflexarc.node.gate.crew import Crew
 from reflexarc.node.gate.intake import Intake
 from reflexarc.node.gate.latch import Keeper
+from reflexarc.node.gate.process import resident_mb
 from reflexarc.node.gate.reload import Reload
 from reflexarc.node.gate.report import channels_map, status, streams_alive, workers_map
 from reflexarc.node.gate.signals import Signals
@@ -28,6 +30,7 @@ from reflexarc.node.systemd import Notifier
 
 CHORES_NS = 50 * MS  # between looks at processes, files and the service manager
 REPORT_NS = SECOND
+OVERTIME_NS = 500 * MS  # for the last command, after the time that a ramp may take
 REST_NS = 100 * US  # at least, between turns without a message: at SCHED_FIFO nothing else runs on the core
 STOPS_A_TURN = 64  # messages of the e-stop in one turn
 
@@ -54,6 +57,7 @@ class Loop:
         self._reload = reload
         self._notifier = notifier
         self._signals = heard
+        self._pid = os.getpid()
         self._publisher = publisher
         self._stopper = stopper
         self._stopper_fd = [] if stopper is None else [int(stopper.get(zmq.FD))]
@@ -63,12 +67,12 @@ class Loop:
         self._started = clock.now()
         self._ready = self._stopping = False
         self._commands = self._fed = self._stalls = self._latest = self._reports = 0
-        self._next_chores = self._next_report = 0
+        self._next_chores = self._next_report = self._end = 0
 
     def run(self) -> None:
         """Turn after turn until everything is at safe after a signal to stop."""
         due = clock.now()
-        while not (self._stopping and self._core.done):
+        while not self._ended(clock.now()):
             now = clock.now()
             if now - due > self._stall_ns:
                 self._stalled(now, now - due)
@@ -79,6 +83,10 @@ class Loop:
             if wait > 0:
                 fds = [*self._stopper_fd, self._signals.fd, *(each.fd for each in self._crew.processes())]
                 select.select(fds, (), (), wait / SECOND)
+
+    def _ended(self, now: int) -> bool:
+        """Whether all is at safe after a signal to stop, or has had the time for it."""
+        return self._stopping and (self._core.done or now > self._end)
 
     def close(self) -> None:
         """End all workers and whatever else is under way."""
@@ -142,7 +150,9 @@ class Loop:
             self._stopping = True
             say("stopping")
             self._notifier.stopping("stopping: ramps to safe")
-            self._core.shutdown(now, self._crew.config.node.shutdown_ms * MS)
+            limit = self._crew.config.node.shutdown_ms * MS
+            self._core.shutdown(now, limit)
+            self._end = now + limit + OVERTIME_NS
             self._crew.stop(now)
         elif heard & signals.RELOAD:
             self._reload.request()
@@ -212,6 +222,7 @@ class Loop:
             "commands": self._commands,
             "stalls": self._stalls,
             "latest_ms": self._latest / MS,
+            "resident_mb": round(resident_mb(self._pid), 2),
             **channels_map(self._core),
             **workers_map(self._crew),
         }

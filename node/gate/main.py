@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reflexarc.control.estop import EStop
 from reflexarc.control.gate import Gate
-from reflexarc.node import budget, clock, realtime, wire
+from reflexarc.node import budget, cgroup, clock, realtime, wire
 from reflexarc.node.budget import Allowed
 from reflexarc.node.clock import MS
 from reflexarc.node.config.load import load
@@ -27,6 +27,8 @@ from reflexarc.node.say import say
 from reflexarc.node.sockets import Sockets
 from reflexarc.node.systemd import Notifier
 
+QUEUE = 4000  # messages for a subscriber that is behind: some seconds
+
 
 def run(path: Path) -> int:
     """Run the node until SIGTERM or SIGINT.
@@ -41,7 +43,7 @@ def run(path: Path) -> int:
         stack.callback(take(folder, config.node.name).release)
         notifier, heard = Notifier(), Signals()
         sockets = stack.enter_context(_sit(placement))
-        publisher = sockets.publisher(config.node.publish, "node.publish")
+        publisher = sockets.publisher(config.node.publish, "node.publish", queue=QUEUE)
         stopper = None
         if (estop := config.gate.estop) is not None:
             stopper = sockets.puller(estop.endpoint, "gate.estop.endpoint", max_bytes=wire.MAX_BYTES)
@@ -51,7 +53,7 @@ def run(path: Path) -> int:
         latch = LatchFile(folder / f"{config.node.name}.estop")
         core = Gate(channel_specs(config), session, now, _estop(config, latch, now))
         keeper = Keeper(latch, core.estop)
-        reload = Reload(Watch(path, now), make)
+        reload = Reload(Watch(path, now, allowed.cores), make)
         loop = Loop(session, crew, core, keeper, reload, notifier, heard, publisher, stopper)
         stack.callback(loop.close)
         crew.start(now)
@@ -75,12 +77,12 @@ def _sit(placement: Placement) -> Sockets:
 
 
 def _maker(allowed: Allowed, sockets: Sockets, folder: Path) -> Callable[[Config], Crew]:
-    serial = count()
+    serial, group = count(), cgroup.delegated()
 
     def make(config: Config) -> Crew:
         for worker in config.workers:
             check_room(folder, config.node.name, worker)
-        return Crew(Plan(config, place(config, allowed), allowed), sockets, folder, next(serial))
+        return Crew(Plan(config, place(config, allowed), allowed, group), sockets, folder, next(serial))
 
     return make
 

@@ -1,5 +1,6 @@
 """One process of a worker, and the gate's end of its socket."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import zmq
 
-from reflexarc.node import wire
-from reflexarc.node.budget import Allowed
+from reflexarc.node import cgroup, wire
+from reflexarc.node.budget import MIB, Allowed
 from reflexarc.node.clock import fresh_session
 from reflexarc.node.config.place import Placement
 from reflexarc.node.config.schema import Config
@@ -26,11 +27,15 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A configuration and where its processes run on this machine."""
+    """A configuration and where its processes run on this machine.
+
+    `group` is the control group that is delegated to this node, if there is one.
+    """
 
     config: Config
     placement: Placement
     allowed: Allowed
+    group: Path | None
 
 
 class WorkerProcess:
@@ -48,6 +53,7 @@ class WorkerProcess:
         self.fate = ""  # why the gate ended it, if it did
         self.health: dict[str, object] = {}  # its last word
         self.counts: Counter[str] = Counter()  # messages refused, by reason
+        self._group: Path | None = None  # a control group of its own
         self._kill_at = 0  # when the gate must kill it, once told to stop; 0: not told
         self._path = path
         self._sockets = sockets
@@ -76,13 +82,11 @@ class WorkerProcess:
             return self.fate
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
-    def resident_mb(self) -> float:
-        """Resident memory in MiB; 0 once the process is gone."""
-        try:
-            with open(f"/proc/{self.pid}/statm", "rb") as file:  # noqa: PTH123 (read every second)
-                return int(file.read().split()[1]) * _PAGE / (1 << 20)
-        except (OSError, IndexError, ValueError):
-            return 0.0
+    def confine(self, own: Path, memory: int) -> None:
+        """Give it a control group in `own` with at most so many bytes, once. Raises OSError."""
+        if self._group is None:
+            self._group = own / f"{self.name}.{self.pid}"
+            cgroup.confine(own, self._group.name, self.pid, memory)
 
     def stop(self, now: int, grace_ns: int) -> None:
         """Ask it to end; `press` kills it when the grace is over."""
@@ -106,11 +110,23 @@ class WorkerProcess:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+        if self._group is not None:
+            with contextlib.suppress(OSError):
+                self._group.rmdir()
 
     def _unbind(self) -> None:
         self._sockets.close(self.socket)
         for path in (self._path, self._path.with_name(self._path.name + ".lock")):
             path.unlink(missing_ok=True)
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of a process in MiB; 0 once it is gone. Cheap enough for the loop, unlike smaps_rollup."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * _PAGE / MIB
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _spawn(plan: Plan, name: str, endpoint: str, session: int) -> subprocess.Popen[bytes]:

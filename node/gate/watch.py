@@ -7,6 +7,7 @@ text that has passed.
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,12 @@ from reflexarc.node.config.schema import Config
 POLL_NS = 500 * MS
 CHECK_LIMIT_NS = 30 * SECOND
 _LONGEST_ANSWER = 4096
+_CODE = """
+import os, sys
+os.sched_setaffinity(0, map(int, sys.argv[2:]))
+from reflexarc.node.cli import main
+sys.exit(main(["check", sys.argv[1]]))
+"""
 
 _Stamp = tuple[int, int, int]  # of a file: inode, modification time, size
 
@@ -33,8 +40,10 @@ class Verdict:
 class Watch:
     """The configuration file of a running node. A file is checked when it has kept still for one poll."""
 
-    def __init__(self, path: Path, now: int) -> None:
+    def __init__(self, path: Path, now: int, cores: Collection[int]) -> None:
+        """`cores` are all that the node may use, where the gate itself keeps to some of them."""
         self._path = path
+        self._cores = cores
         self._seen = self._checked = _stamp(path)
         self._next_poll = now + POLL_NS
         self._asked = False
@@ -68,19 +77,19 @@ class Watch:
         if changed or self._asked:
             self._asked = False
             self._checked = self._seen
-            self._check = _Check(self._path, now)
+            self._check = _Check(self._path, now, self._cores)
 
 
 class _Check:
     """One run of `reflexarc check` over the file as it is now."""
 
-    def __init__(self, path: Path, now: int) -> None:
+    def __init__(self, path: Path, now: int, cores: Collection[int]) -> None:
         self._path = path
         self._limit = now + CHECK_LIMIT_NS
         self._before = _read(path)
         self._answer = os.memfd_create("check", os.MFD_CLOEXEC)
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "reflexarc.node.cli", "check", str(path)],
+            [sys.executable, "-c", _CODE, str(path), *map(str, cores)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._answer,

@@ -2,7 +2,6 @@
 
 import gc
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 import zmq
@@ -14,10 +13,10 @@ from reflexarc.inference.session import Session, plan
 from reflexarc.inference.team import Team
 from reflexarc.node import budget, realtime, wire
 from reflexarc.node.clock import MS
-from reflexarc.node.config import schema
 from reflexarc.node.config.load import parse
 from reflexarc.node.config.priority import Priority
 from reflexarc.node.config.schema import Config, Worker
+from reflexarc.node.plan import footprint
 from reflexarc.node.say import say
 from reflexarc.node.sockets import Sockets
 from reflexarc.node.worker.inputs import Input, open_sources
@@ -34,7 +33,11 @@ STACKS = 32 * budget.MIB  # of the threads of ZeroMQ: reserved, hardly touched
 
 def main(line: bytes) -> int:
     """Be the worker that the order names until the gate is gone. Gives the exit code."""
-    order = Order.from_line(line)
+    try:
+        order = Order.from_line(line)
+    except ValueError as error:
+        say(f"worker: {error}: it is started by the gate")
+        return 2
     if not realtime.die_with_parent(order.gate):
         return 0
     try:
@@ -71,7 +74,7 @@ def _tasks(config: Config, worker: Worker, order: Order) -> list[Task]:
     pipelines = config.pipelines_of(worker.name)
 
     def load(images: ImageStore) -> list[Task]:
-        _preflight(worker, pipelines, images)
+        _preflight(config, worker, images)
         team = Team(images.load(["team"])["team"], order.threads, order.cores, worker.spin_us)
         models = [Timed(Session.load(each.model, images=images, team=team)) for each in pipelines]
         return [
@@ -86,14 +89,10 @@ def _tasks(config: Config, worker: Worker, order: Order) -> list[Task]:
     return with_fallback(load, progress=_built, warn=say)
 
 
-def _preflight(worker: Worker, pipelines: Iterable[schema.Pipeline], images: ImageStore) -> None:
+def _preflight(config: Config, worker: Worker, images: ImageStore) -> None:
     """Refuse models that cannot fit the memory of the worker, before any is loaded. Raises BudgetError."""
-    plans = [plan(pipeline.model, images.tier) for pipeline in pipelines]
-    parts = {
-        "runtime": budget.resident(),
-        "weights": sum(each.weights for each in plans),
-        "arena": sum(each.arena + each.scratch for each in plans),
-    }
+    plans = [plan(pipeline.model, images.tier) for pipeline in config.pipelines_of(worker.name)]
+    parts = {"runtime": budget.resident(), **footprint(config, worker.name, plans)}
     budget.preflight(f"worker.{worker.name}.memory_mb", worker.memory_mb, parts)
 
 

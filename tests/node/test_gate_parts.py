@@ -158,7 +158,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_watch_checks_what_has_changed_and_kept_still(file):
-    watch = Watch(file, 0)
+    watch = Watch(file, 0, os.sched_getaffinity(0))
     assert watch.poll(POLL_NS) is None
     file.write_text(text(up=1))
     assert watch.poll(2 * POLL_NS) is None
@@ -174,7 +174,7 @@ def test_watch_checks_what_has_changed_and_kept_still(file):
 
 
 def test_watch_gives_the_words_of_the_check(file):
-    watch = Watch(file, 0)
+    watch = Watch(file, 0, os.sched_getaffinity(0))
     file.write_text(text(max_age_ms=1))
     found = verdict(watch, 0)
     assert found.config is None
@@ -184,7 +184,7 @@ def test_watch_gives_the_words_of_the_check(file):
 
 
 def test_watch_asked_checks_at_once(file):
-    watch = Watch(file, 0)
+    watch = Watch(file, 0, os.sched_getaffinity(0))
     watch.request()
     watch.poll(1)
     assert verdict(watch, 1).config is not None
@@ -195,7 +195,7 @@ def test_watch_asked_checks_at_once(file):
 
 
 def test_a_file_that_changes_under_the_check_is_not_taken(file):
-    watch = Watch(file, 0)
+    watch = Watch(file, 0, os.sched_getaffinity(0))
     watch.request()
     watch.poll(1)
     file.write_text(text(up=1))

@@ -1,10 +1,12 @@
 """A real node takes a new configuration over, or refuses it and goes on."""
 
 import itertools
+import os
 import signal
 import time
 
-from harness import CONFIG, SECOND, lives, running
+import pytest
+from harness import CONFIG, SECOND, lives, node, running
 
 
 def refusal(made) -> str:  # type: ignore[no-untyped-def]
@@ -27,6 +29,21 @@ def test_a_changed_file_is_taken_over_without_a_step(tmp_path):
         assert made.worker_pid() != old
         time.sleep(0.7)
         assert not lives(old)
+        assert made.gate()["refused"] == ""
+
+
+def test_the_check_may_use_more_cores_than_the_gate(tmp_path):
+    first, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        pytest.skip("one core is too few to tell")
+    seats = CONFIG.replace("[gate]", f"[gate]\ncores = [{first}]")
+    seats = seats.replace("[worker.reflex]", f"[worker.reflex]\ncores = [{others[0]}]")
+    with node(tmp_path) as made:
+        made.configure(seats)
+        made.sense()
+        made.start().wait_normal()
+        made.configure(seats, up=2)
+        made.commands_until(lambda p: p["value.force"] == 2, 20)
         assert made.gate()["refused"] == ""
 
 

@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -65,6 +66,43 @@ def test_ready_after_input_and_status_follows_it(tmp_path):
         sensor.send_signal(signal.SIGSTOP)
         gate = made.listener.wait("health/gate", lambda p: "no input" in p["status"], 3).plain
         assert gate["status"].startswith("SAFE (lift: stale")
+
+
+def test_the_service_manager_is_told(tmp_path):
+    """READY once input is healthy, the watchdog only while commands go out."""
+    with node(tmp_path) as made, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(made.runtime / "notify"))
+        manager.settimeout(0.5)
+        made.start(NOTIFY_SOCKET=str(made.runtime / "notify"), WATCHDOG_USEC="400000")
+        made.worker_pid()
+        before = said(manager, 0.5)
+        assert "READY=1" not in before
+        assert before.count("WATCHDOG=1") >= 3
+        assert any(line.startswith("STATUS=SAFE (lift: waiting); no input: arm") for line in before)
+        made.sense()
+        made.wait_normal(5)
+        assert "READY=1" in said(manager, 1)
+        made.kill(signal.SIGSTOP)
+        said(manager, 0.2)
+        assert said(manager, 0.5) == []
+        made.kill(signal.SIGCONT)
+        assert "WATCHDOG=1" in said(manager, 0.5)
+        made.kill(signal.SIGTERM)
+        assert made.wait_end(3) == 0
+        assert "STOPPING=1" in said(manager, 0.2)
+
+
+def said(manager: socket.socket, wait_s: float) -> list[str]:
+    """The lines that come within a time."""
+    end = time.monotonic() + wait_s
+    lines: list[str] = []
+    while (left := end - time.monotonic()) > 0:
+        manager.settimeout(left)
+        try:
+            lines += manager.recv(4096).decode().splitlines()
+        except TimeoutError:
+            break
+    return lines
 
 
 def test_stop_ramps_then_jumps(tmp_path):
