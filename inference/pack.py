@@ -16,6 +16,18 @@ from reflexarc.inference.isa import Tier
 from reflexarc.inference.tiles import parts
 
 
+def shape8(channels: int, words: int, tier: Tier, vectors: int) -> tuple[int, int]:
+    """The shape `pack8` gives for so many 4-byte words of inputs."""
+    size = vectors * tier.lanes
+    return -(-channels // size), size * (8 + 4 * words)
+
+
+def shape32(channels: int, inputs: int, tier: Tier, vectors: int) -> tuple[int, int]:
+    """The shape `pack32` gives."""
+    size = vectors * tier.lanes
+    return -(-channels // size), size * (4 + 4 * inputs)
+
+
 def pack8(
     w: NDArray[np.int8],
     bias: NDArray[np.int32],

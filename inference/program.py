@@ -73,6 +73,15 @@ class MemoryPlan:
         return self.weights + self.arena + self.scratch
 
 
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Bytes at an offset of the constants, and what makes them."""
+
+    offset: int
+    nbytes: int
+    make: Callable[[], NDArray[np.uint8]]
+
+
 @dataclass
 class Listing:
     """A program as it is written: `buffer` and `constant` give `Ref`s, `emit` adds a step."""
@@ -80,7 +89,7 @@ class Listing:
     steps: list[Step] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
-    constants: list[NDArray[np.uint8]] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
     constant_bytes: int = 0
 
     def buffer(self, name: str, nbytes: int) -> Ref:
@@ -94,12 +103,16 @@ class Listing:
     def constant(self, data: NDArray[Any]) -> Ref:
         """The bytes of an array, shared by all sessions of the model."""
         raw = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
-        ref = Ref(None, self.constant_bytes)
-        self.constants.append(raw)
-        self.constant_bytes += aligned(raw.size)
+        return self.constant_later(raw.size, lambda: raw)
+
+    def constant_later(self, nbytes: int, make: Callable[[], NDArray[np.uint8]]) -> Ref:
+        """As `constant`, of `nbytes` that are made only when they are written to where they will be read."""
+        constant = Constant(self.constant_bytes, nbytes, make)
+        self.constants.append(constant)
+        self.constant_bytes += aligned(nbytes)
         if self.constant_bytes > MAX_ARENA:
             raise ProgramError(f"the weights need {self.constant_bytes} bytes, at most {MAX_ARENA}")
-        return ref
+        return Ref(None, constant.offset)
 
     def emit(
         self, instruction: Instruction, *, kernel: str = "", parallel: bool = False, **operands: Operand
@@ -117,7 +130,7 @@ class Program:
 
     steps: tuple[Step, ...]
     placement: Placement
-    constants: tuple[NDArray[np.uint8], ...]
+    constants: tuple[Constant, ...]
     memory: MemoryPlan
 
     @property
@@ -131,11 +144,9 @@ class Program:
         return any(step.parallel for step in self.steps)
 
     def write_constants(self, target: NDArray[np.uint8]) -> None:
-        """Put the packed weights where they will be read, `memory.weights` bytes."""
-        offset = 0
-        for data in self.constants:
-            target[offset : offset + data.size] = data
-            offset += aligned(data.size)
+        """Make the constants where they will be read, `memory.weights` bytes."""
+        for constant in self.constants:
+            target[constant.offset : constant.offset + constant.nbytes] = constant.make().reshape(-1)
 
     def words(
         self, program: int, arena: int, weights: int, kernel: Callable[[str, str], int]

@@ -47,7 +47,7 @@ class TensorInfo:
 
 
 class _Weights:
-    """Packed weights, read-only, one for all sessions of a model and tier in this process."""
+    """Packed weights, read-only, one for all sessions of a graph and tier in this process."""
 
     _all: ClassVar[WeakValueDictionary[tuple[str, str], _Weights]] = WeakValueDictionary()
 
@@ -57,16 +57,24 @@ class _Weights:
         self.region.protect()
 
     @classmethod
-    def of(cls, program: Program, tier: Tier) -> _Weights:
-        """The weights of a program, those already there if their content is the same."""
-        digest = hashlib.sha256()
-        for data in program.constants:
-            digest.update(data.data)
-        key = (digest.hexdigest(), tier.name)
+    def of(cls, graph: Graph, program: Program, tier: Tier) -> _Weights:
+        """The weights of a program, those of an equal graph where there are some."""
+        key = _digest(graph), tier.name
         weights = cls._all.get(key)
         if weights is None:
             weights = cls._all[key] = cls(program)
         return weights
+
+
+def _digest(graph: Graph) -> str:
+    """SHA-256 of a graph with all its constants and scales."""
+    digest = hashlib.sha256(repr((graph.nodes, graph.inputs, graph.outputs)).encode())
+    for tensor in graph.tensors.values():
+        digest.update(f"{tensor.name} {tensor.dtype} {tensor.shape}".encode())
+        arrays = [] if tensor.quant is None else [tensor.quant.scale, tensor.quant.zero_point]
+        for array in (*arrays, *(() if tensor.data is None else (tensor.data,))):
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def read(model: Path) -> Graph:
@@ -105,7 +113,7 @@ class Session:
         self.memory = program.memory
         self.tier = images.tier
         found = images.load([_TEAM, *program.families])
-        self._weights = _Weights.of(program, images.tier)
+        self._weights = _Weights.of(graph, program, images.tier)
         self._arena = Region(program.memory.arena)
         self._program = Region(program.memory.scratch)
         weights = self._weights.region.address

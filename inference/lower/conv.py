@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -14,9 +16,9 @@ from reflexarc.inference.instructions import CONV8, CONV32
 from reflexarc.inference.lower.context import Context, lowering
 from reflexarc.inference.lower.elementwise import activate, bounds
 from reflexarc.inference.lower.value import Value
-from reflexarc.inference.pack import pack8, pack32
+from reflexarc.inference.pack import pack8, pack32, shape8, shape32
 from reflexarc.inference.program import ProgramError, Ref
-from reflexarc.inference.tiles import Tile, best, conv8_tiles, conv32_tiles
+from reflexarc.inference.tiles import best, conv8_tiles, conv32_tiles
 
 PARALLEL_MACS = 1 << 19
 """Products from which a convolution is shared by the threads."""
@@ -80,14 +82,13 @@ class _Layer:
         joined = window.steps[1] == inputs * window.size  # a window's row is one run of elements
         self._segments, self._length = (1, kx * inputs) if joined else (kx, inputs)
         self._w = w.reshape(w.shape[0], w.shape[1] * self._segments, self._length)
-        self._packed: dict[int, NDArray[np.uint8]] = {}
+        self._words = -(-self._length // 4) if self._eight else self._length
         self._refs: dict[int, Ref] = {}
 
     def emit(
         self, x: Ref, y: Ref, shape: tuple[int, ...], x_steps: tuple[int, ...], y_steps: tuple[int, ...]
     ) -> None:
-        """Add the instruction for `shape` (rows, columns) of outputs, their windows and themselves at these
-        steps."""
+        """Add the instruction for `shape` (rows, columns) of outputs, windows and outputs at these steps."""
         (rows, cols), (x_row, x_col), (y_row, y_col) = shape, x_steps, y_steps
         if x_row == cols * x_col and y_row == cols * y_col:
             rows, cols = 1, rows * cols
@@ -95,19 +96,19 @@ class _Layer:
         instruction = CONV8 if self._eight else CONV32
         tiles = conv8_tiles(tier) if self._eight else conv32_tiles(tier)
         tile = best(tier, tiles, cols, self._outputs, self._eight)
-        packed = self._pack(tile)
+        groups, group = self._shape(tile[1])
         self._context.listing.emit(
             instruction,
             kernel=f"{instruction.name}_{tile[0]}x{tile[1]}",
             parallel=rows * cols * self._macs >= PARALLEL_MACS,
             x=x,
-            w=self._refs[tile[1]],
+            w=self._weights(tile[1]),
             y=y,
             rows=rows,
             cols=cols,
             tiles=-(-cols // tile[0]),
-            groups=packed.shape[0],
-            group=packed.shape[1],
+            groups=groups,
+            group=group,
             channels=self._outputs,
             x_row=x_row,
             x_col=x_col,
@@ -115,44 +116,50 @@ class _Layer:
             kernel_row=self._window.steps[0],
             segments=self._segments,
             segment=self._window.steps[1],
-            words=-(-self._length // 4) if self._eight else self._length,
+            words=self._words,
             y_row=y_row,
             y_col=y_col,
             **self._limits(),
         )
 
-    def _pack(self, tile: Tile) -> NDArray[np.uint8]:
-        vectors = tile[1]
-        if vectors not in self._packed:
-            self._packed[vectors] = self._pack8(vectors) if self._eight else self._pack32(vectors)
-            self._refs[vectors] = self._context.listing.constant(self._packed[vectors])
-        return self._packed[vectors]
+    def _shape(self, vectors: int) -> tuple[int, int]:
+        """Groups of channels, and bytes of each."""
+        shape = shape8 if self._eight else shape32
+        return shape(self._outputs, self._w.shape[1] * self._words, self._context.tier, vectors)
 
-    def _pack8(self, vectors: int) -> NDArray[np.uint8]:
-        """Weights with the bias less what the zero point and the stored bytes' bias add, and the
-        multipliers."""
-        context, node = self._context, self._node
+    def _weights(self, vectors: int) -> Ref:
+        """The weights packed for tiles of so many vectors; they are packed when they are written."""
+        if vectors not in self._refs:
+            groups, group = self._shape(vectors)
+            make = self._pack8(vectors) if self._eight else self._pack32(vectors)
+            self._refs[vectors] = self._context.listing.constant_later(groups * group, make)
+        return self._refs[vectors]
+
+    def _pack8(self, vectors: int) -> Callable[[], NDArray[np.uint8]]:
+        """Weights, multipliers, and the bias less what the zero point and the stored bytes' bias add."""
+        context, node, w = self._context, self._node, self._w
         (sx, zx), (sy, _) = context.scale(node.inputs[0]), context.scale(node.outputs[0])
         quant = context.tensor(node.inputs[1]).quant
         if quant is None or quant.zero_point.any() or quant.axis not in (0, None):
             raise ProgramError(
                 f"{node}: 8-bit weights need a scale, per output channel or one, and zero point 0"
             )
-        bias = _constant(context, node, 2)[self._part].astype(np.int64)
-        bias -= (zx + context.tier.bias) * self._w.sum(axis=(1, 2), dtype=np.int64)
-        scales = np.broadcast_to(quant.scale, len(_constant(context, node, 2)))[self._part]
+        bias = _constant(context, node, 2)
+        scales = np.broadcast_to(quant.scale, len(bias))[self._part]
         multiplier = (sx * scales).astype(np.float32) / sy
-        return pack8(
-            self._w,
-            bias.astype(np.uint64).astype(np.uint32).view(np.int32),
-            multiplier,
-            context.tier,
-            vectors,
-        )
+        part, tier, offset = bias[self._part].astype(np.int64), context.tier, zx + context.tier.bias
 
-    def _pack32(self, vectors: int) -> NDArray[np.uint8]:
+        def make() -> NDArray[np.uint8]:
+            folded = part - offset * w.sum(axis=(1, 2), dtype=np.int64)
+            return pack8(
+                w, folded.astype(np.int32), multiplier, tier, vectors
+            )  # modulo 2**32, as the sums are
+
+        return make
+
+    def _pack32(self, vectors: int) -> Callable[[], NDArray[np.uint8]]:
         bias = _constant(self._context, self._node, 2)[self._part]
-        return pack32(self._w.reshape(self._outputs, -1), bias, self._context.tier, vectors)
+        return partial(pack32, self._w.reshape(self._outputs, -1), bias, self._context.tier, vectors)
 
     def _limits(self) -> dict[str, Any]:
         if not self._eight:
