@@ -121,7 +121,7 @@ class WorkerProcess:
 
 
 def resident_mb(pid: int) -> float:
-    """Resident memory of a process in MiB; 0 once it is gone. Cheap enough for the loop, unlike smaps_rollup."""
+    """Resident memory of a process in MiB; 0 once it is gone. Cheaper than smaps_rollup."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
             return int(file.read().split()[1]) * _PAGE / MIB
