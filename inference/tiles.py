@@ -6,7 +6,7 @@ must fit in the registers: 32 of AVX-512 and NEON, 16 of the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 
 from reflexarc.inference.isa import Tier
 
@@ -38,18 +38,48 @@ def conv32_tiles(tier: Tier) -> tuple[Tile, ...]:
     return _MANY if _registers(tier) == 32 else _DPBUSD_16
 
 
-def best(tier: Tier, tiles: Iterable[Tile], cols: int, channels: int, narrow: bool) -> Tile:
-    """The tile that computes a row of `cols` outputs of `channels` in the fewest half cycles, as modelled.
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A convolution to be covered with tiles: `cols` outputs a row, `steps` of a tile an output.
 
-    A step of a tile takes P * V products, or P + V loads, two a cycle, whichever are more, and no less than a
-    product's latency; 8-bit products in two passes (`narrow`) take four operations each, and each operand one
-    more in a pass, of which four are done in a cycle. Each tile has a start and an end besides.
+    `narrow` is 8-bit, whose steps take four inputs; a float step takes one.
     """
 
-    def cost(tile: Tile) -> int:
-        p, v = tile
-        count = -(-cols // p) * -(-channels // (v * tier.lanes))
-        work = 2 * p * v + p + v if narrow and parts(tier) == 2 else max(p * v, p + v)
-        return count * (max(work, 8) + 2)
+    tier: Tier
+    tiles: tuple[Tile, ...]
+    cols: int
+    steps: int
+    narrow: bool
 
-    return min((t for t in tiles if t[0] <= cols), key=cost)
+    def cover(self, channels: int) -> list[tuple[Tile, int]]:
+        """The tiles for so many channels in the least time, as modelled, each with its number of channels.
+
+        That is one tile, or one for as many channels as fill its vectors and another for the rest.
+        """
+        covers = [[self._best(channels)]]
+        for _, vectors in self.tiles:
+            rest = channels % (vectors * self.tier.lanes)
+            if 0 < rest < channels:
+                covers.append([self._best(channels - rest), self._best(rest)])
+        return min(covers, key=lambda cover: sum(self._cost(tile, n) + _INSTRUCTION for tile, n in cover))
+
+    def _best(self, channels: int) -> tuple[Tile, int]:
+        fitting = (tile for tile in self.tiles if tile[0] <= self.cols)
+        return min(fitting, key=lambda tile: self._cost(tile, channels)), channels
+
+    def _cost(self, tile: Tile, channels: int) -> int:
+        """Half cycles of a row.
+
+        A step takes P * V products, or P + V loads, two a cycle, whichever are more, and no less than a
+        product's latency; 8-bit products in two passes take four operations each, and each operand one more
+        in a pass, of which four are done in a cycle. Each tile has a start, and each of its vectors an end.
+        """
+        p, v = tile
+        count = -(-self.cols // p) * -(-channels // (v * self.tier.lanes))
+        two_passes = self.narrow and parts(self.tier) == 2
+        step = 2 * p * v + p + v if two_passes else max(p * v, p + v)
+        return count * (self.steps * max(step, _LATENCY) + _END * p * v + _START)
+
+
+_LATENCY, _START, _END = 8, 20, 4  # half cycles, of the CPUs this was measured on
+_INSTRUCTION = 100  # half cycles it takes to begin one

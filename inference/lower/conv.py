@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -18,7 +18,7 @@ from reflexarc.inference.lower.elementwise import activate, bounds
 from reflexarc.inference.lower.value import Value
 from reflexarc.inference.pack import pack8, pack32, shape8, shape32
 from reflexarc.inference.program import ProgramError, Ref
-from reflexarc.inference.tiles import best, conv8_tiles, conv32_tiles
+from reflexarc.inference.tiles import Work, conv8_tiles, conv32_tiles
 
 PARALLEL_MACS = 1 << 19
 """Products from which a convolution is shared by the threads."""
@@ -67,6 +67,15 @@ def dense(context: Context, node: Node) -> None:
     _finish(context, node, y)
 
 
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Weights of some channels: where they are, in how many groups of how many bytes."""
+
+    ref: Ref
+    groups: int
+    group: int
+
+
 class _Layer:
     """The packed weights of a group of a layer, and the instructions that apply them to an image.
 
@@ -77,13 +86,12 @@ class _Layer:
         self._context, self._node, self._part, self._window = context, node, part, window
         self._eight = w.dtype == np.int8
         self._outputs = w.shape[0]
-        self._macs = w.size
         _, kx, inputs = window.shape
         joined = window.steps[1] == inputs * window.size  # a window's row is one run of elements
         self._segments, self._length = (1, kx * inputs) if joined else (kx, inputs)
         self._w = w.reshape(w.shape[0], w.shape[1] * self._segments, self._length)
         self._words = -(-self._length // 4) if self._eight else self._length
-        self._refs: dict[int, Ref] = {}
+        self._packed: dict[tuple[int, int, int], _Packed] = {}
 
     def emit(
         self, x: Ref, y: Ref, shape: tuple[int, ...], x_steps: tuple[int, ...], y_steps: tuple[int, ...]
@@ -95,49 +103,51 @@ class _Layer:
         tier = self._context.tier
         instruction = CONV8 if self._eight else CONV32
         tiles = conv8_tiles(tier) if self._eight else conv32_tiles(tier)
-        tile = best(tier, tiles, cols, self._outputs, self._eight)
-        groups, group = self._shape(tile[1])
-        self._context.listing.emit(
-            instruction,
-            kernel=f"{instruction.name}_{tile[0]}x{tile[1]}",
-            parallel=rows * cols * self._macs >= PARALLEL_MACS,
-            x=x,
-            w=self._weights(tile[1]),
-            y=y,
-            rows=rows,
-            cols=cols,
-            tiles=-(-cols // tile[0]),
-            groups=groups,
-            group=group,
-            channels=self._outputs,
-            x_row=x_row,
-            x_col=x_col,
-            kernel_rows=self._window.shape[0],
-            kernel_row=self._window.steps[0],
-            segments=self._segments,
-            segment=self._window.steps[1],
-            words=self._words,
-            y_row=y_row,
-            y_col=y_col,
-            **self._limits(),
-        )
+        first = 0
+        for tile, channels in Work(tier, tiles, cols, self._w.shape[1] * self._words, self._eight).cover(
+            self._outputs
+        ):
+            weights = self._pack(tile[1], slice(first, first + channels))
+            self._context.listing.emit(
+                instruction,
+                kernel=f"{instruction.name}_{tile[0]}x{tile[1]}",
+                parallel=rows * cols * self._w[:channels].size >= PARALLEL_MACS,
+                x=x,
+                w=weights.ref,
+                y=y + first * (1 if self._eight else 4),
+                rows=rows,
+                cols=cols,
+                tiles=-(-cols // tile[0]),
+                groups=weights.groups,
+                group=weights.group,
+                channels=channels,
+                x_row=x_row,
+                x_col=x_col,
+                kernel_rows=self._window.shape[0],
+                kernel_row=self._window.steps[0],
+                segments=self._segments,
+                segment=self._window.steps[1],
+                words=self._words,
+                y_row=y_row,
+                y_col=y_col,
+                **self._limits(),
+            )
+            first += channels
 
-    def _shape(self, vectors: int) -> tuple[int, int]:
-        """Groups of channels, and bytes of each."""
-        shape = shape8 if self._eight else shape32
-        return shape(self._outputs, self._w.shape[1] * self._words, self._context.tier, vectors)
+    def _pack(self, vectors: int, part: slice) -> _Packed:
+        """Some channels' weights for tiles of so many vectors; they are packed when they are written."""
+        key = vectors, part.start, part.stop
+        if key not in self._packed:
+            shape, pack = (shape8, self._pack8) if self._eight else (shape32, self._pack32)
+            words = self._w.shape[1] * self._words
+            groups, group = shape(part.stop - part.start, words, self._context.tier, vectors)
+            ref = self._context.listing.constant_later(groups * group, pack(vectors, part))
+            self._packed[key] = _Packed(ref, groups, group)
+        return self._packed[key]
 
-    def _weights(self, vectors: int) -> Ref:
-        """The weights packed for tiles of so many vectors; they are packed when they are written."""
-        if vectors not in self._refs:
-            groups, group = self._shape(vectors)
-            make = self._pack8(vectors) if self._eight else self._pack32(vectors)
-            self._refs[vectors] = self._context.listing.constant_later(groups * group, make)
-        return self._refs[vectors]
-
-    def _pack8(self, vectors: int) -> Callable[[], NDArray[np.uint8]]:
+    def _pack8(self, vectors: int, part: slice) -> Callable[[], NDArray[np.uint8]]:
         """Weights, multipliers, and the bias less what the zero point and the stored bytes' bias add."""
-        context, node, w = self._context, self._node, self._w
+        context, node, w = self._context, self._node, self._w[part]
         (sx, zx), (sy, _) = context.scale(node.inputs[0]), context.scale(node.outputs[0])
         quant = context.tensor(node.inputs[1]).quant
         if quant is None or quant.zero_point.any() or quant.axis not in (0, None):
@@ -145,21 +155,22 @@ class _Layer:
                 f"{node}: 8-bit weights need a scale, per output channel or one, and zero point 0"
             )
         bias = _constant(context, node, 2)
-        scales = np.broadcast_to(quant.scale, len(bias))[self._part]
+        scales = np.broadcast_to(quant.scale, len(bias))[self._part][part]
         multiplier = (sx * scales).astype(np.float32) / sy
-        part, tier, offset = bias[self._part].astype(np.int64), context.tier, zx + context.tier.bias
+        sums, tier, offset = bias[self._part][part].astype(np.int64), context.tier, zx + context.tier.bias
 
         def make() -> NDArray[np.uint8]:
-            folded = part - offset * w.sum(axis=(1, 2), dtype=np.int64)
+            folded = sums - offset * w.sum(axis=(1, 2), dtype=np.int64)
             return pack8(
                 w, folded.astype(np.int32), multiplier, tier, vectors
             )  # modulo 2**32, as the sums are
 
         return make
 
-    def _pack32(self, vectors: int) -> Callable[[], NDArray[np.uint8]]:
-        bias = _constant(self._context, self._node, 2)[self._part]
-        return partial(pack32, self._w.reshape(self._outputs, -1), bias, self._context.tier, vectors)
+    def _pack32(self, vectors: int, part: slice) -> Callable[[], NDArray[np.uint8]]:
+        bias = _constant(self._context, self._node, 2)[self._part][part]
+        w = self._w[part].reshape(len(bias), -1)
+        return partial(pack32, w, bias, self._context.tier, vectors)
 
     def _limits(self) -> dict[str, Any]:
         if not self._eight:

@@ -18,6 +18,7 @@ from reflexarc.inference.lower import lower
 from reflexarc.inference.lower.value import Value, dense_steps, rows
 from reflexarc.inference.program import ProgramError, Ref
 from reflexarc.inference.session import Session
+from reflexarc.inference.tiles import Work, conv8_tiles, conv32_tiles
 
 RNG = np.random.default_rng(3)
 F = np.float32
@@ -297,3 +298,22 @@ def named(value: Value) -> list[int]:
         index = np.arange(value.shape[axis]) * step
         at += index.reshape([-1 if i == axis else 1 for i in range(len(value.shape))])
     return (at.reshape(-1) // 4).tolist()
+
+
+@pytest.mark.parametrize("name", TIERS)
+@given(
+    cols=st.integers(1, 300), channels=st.integers(1, 400), steps=st.integers(1, 500), narrow=st.booleans()
+)
+def test_tiles_cover_all_channels(name: str, cols: int, channels: int, steps: int, narrow: bool) -> None:
+    tier = TIERS[name]
+    tiles = conv8_tiles(tier) if narrow else conv32_tiles(tier)
+    cover = Work(tier, tiles, cols, steps, narrow).cover(channels)
+    assert sum(n for _, n in cover) == channels
+    assert all(n > 0 and tile in tiles and tile[0] <= cols for tile, n in cover)
+
+
+def test_seventy_two_channels_are_no_six_vectors() -> None:
+    tier = TIERS["avx512vnni"]
+    cover = Work(tier, conv8_tiles(tier), 256, 112, True).cover(72)
+    vectors = sum(-(-n // (tile[1] * tier.lanes)) * tile[1] for tile, n in cover)
+    assert vectors == 5
