@@ -50,7 +50,7 @@ class Case:
     name: str
     instruction: Instruction
     kernel: str
-    operands: dict[str, int | float | In | Out]
+    operands: dict[str, Any]
 
 
 def cases(tier: Tier) -> Iterator[Case]:
