@@ -16,6 +16,7 @@ from reflexarc.node.config import check
 from reflexarc.node.config.problems import ConfigError, Problems
 from reflexarc.node.config.rules import LABEL, Number, show, wrong
 from reflexarc.node.config.schema import (
+    MAX_RATE_HZ,
     Channel,
     Classify,
     Config,
@@ -142,7 +143,7 @@ def _samples(table: Table, key: str, seconds: float | None, rate: float | None) 
 def _channel(table: Table, name: str) -> Channel:
     fields = table.fields(Channel)
     if fields["max_rate_hz"] == 0.0 and fields["rate_hz"] is not None:
-        fields["max_rate_hz"] = 4 * fields["rate_hz"]
+        fields["max_rate_hz"] = max(MAX_RATE_HZ, fields["rate_hz"])
     values = {key: _value(entry, key) for key, entry in table.tables("values")}
     if not values and "values" not in table:
         table.problems.add(table.at("values"), "is missing")

@@ -191,6 +191,13 @@ class Value:
     source: FromLabels | FromValue
 
 
+MAX_RATE_HZ = 1000.0
+"""Default of a channel's max_rate_hz, or its rate_hz where that is more.
+
+The gap it leaves is also the longest that a decision waits behind a periodic command.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
     """[channel.NAME]: topic control/NAME. A decision lives `max_age_ms`, a command `ttl_ms` there."""
@@ -198,7 +205,7 @@ class Channel:
     name: str
     pipeline: str = key(_NAME)
     rate_hz: float = key(Number(0, 10_000, above=True))
-    max_rate_hz: float = key(Number(0, 100_000, above=True), 0.0)  # default: 4 * rate_hz
+    max_rate_hz: float = key(Number(0, 100_000, above=True), 0.0)  # default: see MAX_RATE_HZ
     max_age_ms: float = key(Number(0, 3.6e6, above=True))
     ttl_ms: float = key(Number(0, 3.6e6, above=True))
     stale: str = key(_RETURN, "ramp")

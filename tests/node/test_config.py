@@ -37,7 +37,7 @@ def test_a_sound_file() -> None:
     pipeline, channel = config.pipelines["gait"], config.channels["knee"]
     assert (pipeline.window.length, pipeline.window.hop) == (200, 25)
     assert pipeline.model == Path("/base/models/gait.onnx")
-    assert channel.max_rate_hz == 4 * channel.rate_hz
+    assert channel.max_rate_hz == 1000
     assert config.gate.priority == Priority("fifo", 50)
     assert channel.values["torque"].source == FromLabels({"WALK": 6, "STAIR": 8}, 0)
     assert config.pipelines_of("main") == [pipeline]
