@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import product
 from typing import Any
 
+import naive_tflite
 import numpy as np
+from naive_windows import one_scale, windows
 from numpy.typing import NDArray
 
-from reflexarc.inference.graph.ir import Graph, Node, QuantParams, Tensor
+from reflexarc.inference.graph.ir import DTYPES, Graph, Node, Tensor
 
 Array = NDArray[Any]
 F = np.float32
@@ -26,20 +27,41 @@ def run(
     results = dict(values)
     for node in graph.nodes:
         tensors = [graph.tensors[name] for name in (*node.inputs, *node.outputs)]
-        result = FUNCTIONS[node.op](node, tensors, *(values[name] for name in node.inputs))
+        result = function(node, tensors)(node, tensors, *(values[name] for name in node.inputs))
         output = tensors[-1]
         assert result.shape == output.shape, (str(node), result.shape, output.shape)
-        dtype = {"f32": F, "i8": np.int8, "u8": np.uint8, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
-        assert result.dtype == dtype[output.dtype], (str(node), result.dtype, output.dtype)
+        assert result.dtype == DTYPES[output.dtype], (str(node), result.dtype, output.dtype)
         results[output.name] = result
         values[output.name] = result if instead is None else instead.get(output.name, result)
     return results
 
 
-def one_scale(quant: QuantParams | None) -> tuple[np.float32, int]:
-    assert quant is not None
-    assert quant.axis is None
-    return F(quant.scale[0]), int(quant.zero_point[0])
+def start(graph: Graph) -> dict[str, Array]:
+    """What the inputs that are states hold at the first run."""
+    return {state.input: state.start for state in graph.states}
+
+
+def kept(graph: Graph, results: Mapping[str, Array]) -> dict[str, Array]:
+    """What they hold at the next run."""
+    return {state.input: results[state.output] for state in graph.states}
+
+
+def function(node: Node, tensors: list[Tensor]) -> Callable[..., Array]:
+    """How the node is computed: in fixed point, with float activations on int8 weights, or as ONNX has it."""
+    if node.attrs.get("rounding") == "fixed":
+        return naive_tflite.FIXED[node.op]
+    if node.attrs.get("rounding") == "double":
+        return naive_tflite.dense_double
+    if node.op in naive_tflite.HYBRID and (tensors[0].dtype, tensors[1].dtype) == ("f32", "i8"):
+        return activated(naive_tflite.HYBRID[node.op])
+    return FUNCTIONS[node.op]
+
+
+def activated(layer: Callable[..., Array]) -> Callable[..., Array]:
+    def both(node: Node, tensors: list[Tensor], *operands: Array) -> Array:
+        return FUNCTIONS[node.attrs["activation"]](node, tensors, layer(node, tensors, *operands))
+
+    return both
 
 
 def requantize(node: Node, acc: Array, m: Array | np.float32, output: Tensor) -> Array:
@@ -56,7 +78,8 @@ def saturate(node: Node, real: Array) -> Array:
 def quantize(node: Node, tensors: list[Tensor], x: Array) -> Array:
     scale, zero = one_scale(tensors[-1].quant)
     low, high = (-128, 127) if tensors[-1].dtype == "i8" else (0, 255)
-    steps = np.rint(x / scale).astype(np.float64) + zero
+    nearest = naive_tflite.away if node.attrs.get("rounding") == "away" else np.rint
+    steps = nearest(x / scale).astype(np.float64) + zero
     steps = np.where(np.isnan(steps), low, steps)
     return np.clip(steps, low, high).astype(np.int8 if low else np.uint8)
 
@@ -69,20 +92,6 @@ def dequantize(node: Node, tensors: list[Tensor], q: Array) -> Array:
         shape[quant.axis] = -1
     zero, scale = quant.zero_point.reshape(shape), quant.scale.reshape(shape)
     return ((q.astype(np.int64) - zero).astype(F) * scale).reshape(q.shape)
-
-
-def windows(node: Node, x: Array, kernel: tuple[int, int], outside: float) -> Array:
-    """[KH,KW,N,HO,WO,C]: what each place of the window sees."""
-    (top, left, bottom, right), (sy, sx) = node.attrs["pads"], node.attrs["strides"]
-    dy, dx = node.attrs["dilations"]
-    x = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=outside)
-    rows = (x.shape[1] - (kernel[0] - 1) * dy - 1) // sy + 1
-    columns = (x.shape[2] - (kernel[1] - 1) * dx - 1) // sx + 1
-    seen = [
-        x[:, u * dy : u * dy + (rows - 1) * sy + 1 : sy, v * dx : v * dx + (columns - 1) * sx + 1 : sx]
-        for u, v in product(range(kernel[0]), range(kernel[1]))
-    ]
-    return np.stack(seen).reshape(*kernel, x.shape[0], rows, columns, x.shape[3])
 
 
 def correlate(node: Node, x: Array, w: Array) -> Array:
@@ -132,7 +141,7 @@ def global_average_pool(node: Node, tensors: list[Tensor], x: Array) -> Array:
 
 
 def add(node: Node, tensors: list[Tensor], a: Array, b: Array) -> Array:
-    if a.dtype == F:
+    if a.dtype != np.int8:
         return a + b
     (sa, za), (sb, zb), (sy, zy) = (one_scale(t.quant) for t in tensors)
     left = (a.astype(np.int32) - za).astype(F) * (sa / sy)
@@ -141,7 +150,7 @@ def add(node: Node, tensors: list[Tensor], a: Array, b: Array) -> Array:
 
 
 def mul(node: Node, tensors: list[Tensor], a: Array, b: Array) -> Array:
-    if a.dtype == F:
+    if a.dtype != np.int8:
         return a * b
     (sa, za), (sb, zb), (sy, _) = (one_scale(t.quant) for t in tensors)
     acc = (a.astype(np.int64) - za) * (b.astype(np.int64) - zb)
@@ -167,6 +176,8 @@ def slice_(node: Node, tensors: list[Tensor], x: Array) -> Array:
 
 
 FUNCTIONS: dict[str, Callable[..., Array]] = {
+    **naive_tflite.FUNCTIONS,
+    "conv_transpose": activated(naive_tflite.FUNCTIONS["conv_transpose"]),
     "quantize": quantize,
     "dequantize": dequantize,
     "conv": layer(correlate),

@@ -24,14 +24,22 @@ def per_channel(quant: QuantParams, rank: int) -> tuple[Floats, NDArray[np.int32
     return quant.scale.reshape(shape), quant.zero_point.reshape(shape)
 
 
-def quantize(x: Floats, quant: QuantParams, dtype: str) -> NDArray[Any]:
-    """Float to integer as the operation `quantize`."""
+def quantize(x: Floats, quant: QuantParams, dtype: str, rounding: object = "even") -> NDArray[Any]:
+    """Float to integer as the operation `quantize`; halves go to even numbers, or "away" from zero."""
     scale, zero = per_channel(quant, x.ndim)
     info = np.iinfo(DTYPES[dtype])
     with np.errstate(all="ignore"):
-        steps = np.rint(x / scale)
+        exact = x / scale
+        steps = np.rint(exact) if rounding != "away" else round_away(exact)
     steps = np.where(np.isnan(steps), -np.inf, steps).astype(np.float64)  # where +- zero point is exact
-    return np.clip(steps + zero, info.min, info.max).astype(DTYPES[dtype])
+    integers: NDArray[Any] = np.clip(steps + zero, info.min, info.max).astype(DTYPES[dtype])
+    return integers
+
+
+def round_away(x: Floats) -> Floats:
+    """To the nearest integer, halves away from zero."""
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(np.float32)
 
 
 def dequantize(q: NDArray[Any], quant: QuantParams) -> Floats:

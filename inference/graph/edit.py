@@ -38,6 +38,7 @@ class Editor:
         self.name = graph.name
         self.inputs = list(graph.inputs)
         self.outputs = list(graph.outputs)
+        self.states = list(graph.states)
         self.tensors = dict(graph.tensors)
         self._nodes: dict[Node, None] = {}
         self._producer: dict[str, Node] = {}
@@ -164,7 +165,7 @@ class Editor:
             if name in used:
                 new = names.get(name, name)
                 tensors[new] = replace(tensor, name=new)
-        return Graph(self.name, tensors, order, list(self.inputs), list(self.outputs))
+        return Graph(self.name, tensors, order, list(self.inputs), list(self.outputs), list(self.states))
 
     def _insert(self, node: Node) -> None:
         self._nodes[node] = None

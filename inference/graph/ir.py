@@ -23,6 +23,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "f32": np.dtype(np.float32),
     "i8": np.dtype(np.int8),
     "u8": np.dtype(np.uint8),
+    "i16": np.dtype(np.int16),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
     "bool": np.dtype(np.bool_),
@@ -135,6 +136,18 @@ class Node:
         return f"{self.op} {self.name!r}"
 
 
+@dataclass(frozen=True)
+class State:
+    """What a model keeps from one run to the next: an output that is handed in again as an input.
+
+    Both names are among the graph's inputs and outputs. The first run is handed `start`.
+    """
+
+    input: str
+    output: str
+    start: NDArray[Any]
+
+
 @dataclass
 class Graph:
     """Nodes in topological order, the tensors they name, and which of those are handed in and out."""
@@ -144,6 +157,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -200,6 +214,21 @@ def check(graph: Graph) -> None:
     for name in graph.outputs:
         if name not in defined:
             raise ModelError(f"graph output {name!r} is not defined")
+    for state in graph.states:
+        _check_state(graph, state)
+
+
+def _check_state(graph: Graph, state: State) -> None:
+    if state.input not in graph.inputs or state.output not in graph.outputs:
+        raise ModelError(f"state {state.input!r} -> {state.output!r} is not an input and an output")
+    before, after = graph.tensors[state.input], graph.tensors[state.output]
+    scales_agree = before.quant is after.quant or (
+        before.quant is not None and before.quant.same(after.quant)
+    )
+    if (before.dtype, before.shape) != (after.dtype, after.shape) or not scales_agree:
+        raise ModelError(f"state {state.input!r}: {before} is followed by {after}")
+    if state.start.shape != before.shape or state.start.dtype != DTYPES[before.dtype]:
+        raise ModelError(f"state {state.input!r}: starts as {state.start.dtype} {state.start.shape}")
 
 
 def _define(graph: Graph, defined: set[str], name: str, where: str) -> None:
@@ -217,7 +246,7 @@ def _check_quant(tensor: Tensor, quant: QuantParams) -> None:
         if not 0 <= quant.axis < len(tensor.shape):
             raise ModelError(f"{where} axis {quant.axis} is not in 0..{len(tensor.shape) - 1}")
         count = tensor.shape[quant.axis]
-    if tensor.dtype not in ("i8", "u8", "i32"):
+    if tensor.dtype not in ("i8", "u8", "i16", "i32"):
         raise ModelError(f"{where} on dtype {tensor.dtype}")
     if quant.scale.shape != (count,) or quant.zero_point.shape != (count,):
         raise ModelError(
@@ -240,3 +269,5 @@ def _lines(graph: Graph) -> Iterator[str]:
         yield f"  {results} <- {node.op}({', '.join(node.inputs)}){attrs}"
     for name in graph.outputs:
         yield f"  out {graph.tensors[name]}"
+    for state in graph.states:
+        yield f"  state {state.input} <- {state.output}"

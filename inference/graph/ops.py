@@ -3,13 +3,24 @@
 This is the one statement of the semantics: the importers produce these operations, the passes rewrite them,
 the kernels and the plain twin of the tests compute them. Images are channels-last, [batch, height, width,
 channels]; a signal is an image of height 1. Each function below infers the shape of one operation from its
-inputs and states its formula.
+inputs and states its formula. `ops_elementwise`, `ops_movement`, `ops_reduce`, `ops_windows` and
+`ops_recurrent` hold the rest.
 
-Integer operations follow ONNX Runtime's arithmetic (`session.x64quantprecision` = 1). With s and z a tensor's
-scale and zero point, and all of it float32, each operation rounded by itself (never contracted):
+There are two integer arithmetics. With s and z a tensor's scale and zero point:
+
+ONNX Runtime's (`session.x64quantprecision` = 1), all of it float32, each operation rounded by itself (never
+contracted):
 
     requantize(acc, m) = min(max(round_half_even(float32(acc) * m) + z_y, qmin), qmax)
     m = float32(float32(s_x * s_w) / s_y)                      one for each output channel
+
+LiteRT's reference kernels', all of it integers (but for `dense`), on nodes whose attribute `rounding` is
+"fixed":
+
+    requantize(acc, m, n) = min(max(scale(acc, m, n) + z_y, qmin), qmax)
+    scale(acc, m, n) ~ acc * m / 2^31 * 2^n                    exactly: see `fixed.py`
+
+m and n are in the model: in a constant operand, or in the attributes `multiplier` and `shift`.
 
 acc is an int32 sum, exact modulo 2^32. round_half_even saturates what no int32 holds. `qmin` and `qmax` are
 attributes of every integer operation that requantizes: the range of int8, or less for a folded activation.
@@ -20,44 +31,43 @@ operation's own attributes beside it (`low`, `high`, `alpha`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import prod
 
-from reflexarc.inference.graph import shapes
+from reflexarc.inference.graph import (
+    ops_elementwise,
+    ops_movement,
+    ops_recurrent,
+    ops_reduce,
+    ops_windows,
+    shapes,
+)
 from reflexarc.inference.graph.ir import Graph, ModelError, Node, Shape, Tensor, check
+from reflexarc.inference.graph.registry import OPS, check_types, find
+from reflexarc.inference.graph.registry import op as _op
+
+__all__ = [
+    "ACTIVATIONS",
+    "OPS",
+    "check_ops",
+    "infer",
+    "macs",
+    "ops_elementwise",
+    "ops_movement",
+    "ops_recurrent",
+    "ops_reduce",
+    "ops_windows",
+]
 
 ACTIVATIONS = ("relu", "clip", "elu", "silu")
 """What a float `conv` or `dense` can end in."""
-
-Infer = Callable[[Node, Sequence[Tensor]], Shape]
-
-
-@dataclass(frozen=True)
-class Op:
-    """An operation: the dtypes it takes and gives, and its shape and formula (`infer`)."""
-
-    infer: Infer
-    signatures: tuple[str, ...]  # "f32 f32 -> f32"; T is any dtype, the same one throughout
-    lowered: bool  # whether kernels exist for it, or it must be gone before lowering
-
-
-OPS: dict[str, Op] = {}
-
-
-def _op(*signatures: str, lowered: bool = True) -> Callable[[Infer], Infer]:
-    def register(infer: Infer) -> Infer:
-        OPS[infer.__name__.strip("_")] = Op(infer, signatures, lowered)
-        return infer
-
-    return register
 
 
 @_op("f32 -> i8", "f32 -> u8")
 def quantize(node: Node, inputs: Sequence[Tensor]) -> Shape:
     """q = min(max(round_half_even(x / s) + z, low), high) over the range of the integer; NaN gives low.
 
-    The scale is the output tensor's; float32 division.
+    The scale is the output tensor's; float32 division. With `rounding` = "away" halves go away from zero.
     """
     return inputs[0].shape
 
@@ -68,22 +78,49 @@ def dequantize(node: Node, inputs: Sequence[Tensor]) -> Shape:
     return inputs[0].shape
 
 
-@_op("f32 f32 f32 -> f32", "i8 i8 i32 -> i8")
+@_op("f32 f32 f32 -> f32", "i8 i8 i32 -> i8", "i8 i8 #i32 #i32 -> i8", "f32 i8 f32 -> f32")
 def conv(node: Node, inputs: Sequence[Tensor]) -> Shape:
     """y[n,i,j,o] = b[o] + sum over u,v,c of x[n, i*sy + u*dy - top, j*sx + v*dx - left, c'] * w[o,u,v,c].
 
     x [N,H,W,C], w [O,KH,KW,C/group], b [O], y [N,HO,WO,O]; c' = c + (o // (O/group)) * (C/group). Attributes
     `strides` (sy, sx), `pads` (top, left, bottom, right), `dilations` (dy, dx), `group`. Outside x is zero.
     Integer: acc = b[o] + sum of (q_x - z_x) * q_w (z_w = 0; b at scale s_x * s_w), y = requantize(acc, m[o]).
+
+    Fixed: a fourth operand, int32 [O, 2], holds m and n of each output channel; acc = b[o] + sum of
+    (q_x - z_x) * (q_w - z_w), y = requantize(acc, m[o], n[o]). One z_w for all of w, 0 except in models that
+    were uint8.
+
+    Hybrid (float x, int8 w): each image x[i] is quantized as it comes, in float32, with lowest value lo <= 0
+    and highest hi >= 0: without `asymmetric`, s = max(-lo, hi) / 127, z = 0, q = round_half_away(x * (127 /
+    max(-lo, hi))), clamped to -127..127; with it, s = (hi - lo) / 255, z as `fixed.asymmetric` has it, q =
+    round_half_away(z + x * (1 / s)), clamped to int8. Then
+    y = b[o] + float32(sum of (q - z) * q_w) * (s * s_w[o]).
+    An x of zeros gives b.
     """
-    x, w, b = inputs
+    x, w, b = inputs[:3]
+    check_scaling(node, w.shape[0], inputs[3:])
     return shapes.conv(node, x.shape, w.shape, b.shape)
 
 
-@_op("f32 f32 f32 -> f32", "i8 i8 i32 -> i8")
+@_op(
+    "f32 f32 f32 -> f32",
+    "i8 i8 i32 -> i8",
+    "i8 i8 #i32 -> i8",
+    "i8 i8 #i32 #i32 -> #i32",
+    "f32 i8 f32 -> f32",
+)
 def dense(node: Node, inputs: Sequence[Tensor]) -> Shape:
-    """y[..., o] = b[o] + sum over c of x[..., c] * w[o, c]; integer as `conv`."""
-    x, w, b = inputs
+    """y[..., o] = b[o] + sum over c of x[..., c] * w[o, c]; integer as `conv`.
+
+    With `rounding` = "double", LiteRT's own, acc = b[o] + sum of (q_x - z_x) * (q_w - z_w) and, in float64,
+    y = min(max(round_half_away(acc * (s_x * s_w[o] / s_y)) + z_y, qmin), qmax).
+
+    Fixed, in a recurrent layer: acc as in `conv`, y = requantize(acc, m[o], n[o]), int32 without zero point.
+
+    Hybrid as `conv`, each row of x by itself.
+    """
+    x, w, b = inputs[:3]
+    check_scaling(node, b.size, inputs[3:])
     if len(w.shape) != 2 or not x.shape or x.shape[-1] != w.shape[1] or b.shape != w.shape[:1]:
         raise ModelError(f"{node}: x {x.shape}, w {w.shape} and b {b.shape} do not fit")
     return (*x.shape[:-1], w.shape[0])
@@ -104,6 +141,8 @@ def average_pool(node: Node, inputs: Sequence[Tensor]) -> Shape:
 
     n is the elements of the window that lie inside x; with `include_pad` all of it (padding counts as zeros).
     Integer: acc = sum of (q_x - z_x), y = requantize(acc, m), m = float32(float32(s_x / s_y) / float32(n)).
+    Fixed: the scale of y is that of x; acc = sum of q_x over the elements inside, y = acc / n with halves
+    away from zero (`ties` = "away") or up (`ties` = "up"), clamped to qmin and qmax.
     """
     return shapes.pool(node, inputs[0].shape)
 
@@ -115,26 +154,32 @@ def global_average_pool(node: Node, inputs: Sequence[Tensor]) -> Shape:
     return (n, 1, 1, c)
 
 
-@_op("f32 f32 -> f32", "i8 i8 -> i8")
+@_op("f32 f32 -> f32", "i8 i8 -> i8", "#i32 #i32 -> #i32")
 def add(node: Node, inputs: Sequence[Tensor]) -> Shape:
     """a + b, broadcast as numpy does.
 
     Integer, r_a = float32(s_a / s_y), r_b alike:
     y = min(max(round_half_even(float32(q_a - z_a) * r_a + float32(q_b - z_b) * r_b) + z_y, qmin), qmax).
+    Fixed: `multiplier` and `shift` hold those of a, of b and of the sum:
+    acc = scale((q_a - z_a) * 2^20, m_a, n_a) + scale((q_b - z_b) * 2^20, m_b, n_b),
+    y = requantize(acc, m, n).
+    int32 wraps.
     """
     return shapes.broadcast(node, inputs[0].shape, inputs[1].shape)
 
 
-@_op("f32 f32 -> f32", "i8 i8 -> i8")
+@_op("f32 f32 -> f32", "i8 i8 -> i8", "#i32 #i32 -> #i32")
 def mul(node: Node, inputs: Sequence[Tensor]) -> Shape:
     """a * b, broadcast as numpy does.
 
     Integer: y = requantize((q_a - z_a) * (q_b - z_b), float32(float32(s_a * s_b) / s_y)).
+    Fixed: y = requantize((q_a - z_a) * (q_b - z_b), m, n) with `multiplier` (m,) and `shift` (n,).
+    int32 wraps.
     """
     return shapes.broadcast(node, inputs[0].shape, inputs[1].shape)
 
 
-@_op("i8 i8 -> i8")
+@_op("i8 #i8 -> i8")
 def lookup(node: Node, inputs: Sequence[Tensor]) -> Shape:
     """y = table[q_x + 128]: any function of one int8, as the 256 entries of the second, constant, input."""
     if inputs[1].shape != (256,):
@@ -181,9 +226,16 @@ def tanh(node: Node, inputs: Sequence[Tensor]) -> Shape:
     return inputs[0].shape
 
 
-@_op("f32 -> f32")
+@_op("f32 -> f32", "i8 #i32 -> i8")
 def softmax(node: Node, inputs: Sequence[Tensor]) -> Shape:
-    """exp(x - max) / sum(exp(x - max)) along the last axis."""
+    """exp(x - max) / sum(exp(x - max)) along the last axis.
+
+    Integer (fixed): the second operand, constant int32 [256], holds e[d] = exp of d steps below the maximum,
+    in units of 2^-31. total = sum of halve(e[max - q], 12); (r, k) = `fixed.reciprocal`(total);
+    y = min(max(halve(high(r, e[max - q]), k + 23) - 128, -128), 127).
+    """
+    if len(inputs) == 2 and inputs[1].shape != (256,):
+        raise ModelError(f"{node}: table of shape {inputs[1].shape}, not (256,)")
     if not inputs[0].shape:
         raise ModelError(f"{node}: softmax of a scalar")
     return inputs[0].shape
@@ -218,15 +270,16 @@ def _slice(node: Node, inputs: Sequence[Tensor]) -> Shape:
     return tuple(shape)
 
 
+def check_scaling(node: Node, channels: int, scaling: Sequence[Tensor]) -> None:
+    """Raise `ModelError` unless the fourth operand, if there is one, has a row for each output channel."""
+    for tensor in scaling:
+        if tensor.shape != (channels, 2):
+            raise ModelError(f"{node}: multipliers and shifts of shape {tensor.shape}, not ({channels}, 2)")
+
+
 def infer(node: Node, inputs: Sequence[Tensor]) -> Shape:
     """The shape of the node's output; `ModelError` where inputs or attributes do not fit the operation."""
-    op = OPS.get(node.op)
-    if op is None:
-        raise ModelError(f"{node}: no operation {node.op!r}")
-    arity = len(op.signatures[0].split(" -> ")[0].split())
-    if len(inputs) != arity:
-        raise ModelError(f"{node}: {len(inputs)} inputs, not {arity}")
-    return op.infer(node, inputs)
+    return find(node, inputs).infer(node, inputs)
 
 
 def check_ops(graph: Graph) -> None:
@@ -240,7 +293,7 @@ def check_ops(graph: Graph) -> None:
         output = graph.tensors[node.outputs[0]]
         if output.shape != shape:
             raise ModelError(f"{node}: output {output.name!r} is declared {output.shape}, inferred {shape}")
-        _check_types(node, inputs, output)
+        check_types(node, inputs, output)
 
 
 def macs(graph: Graph, node: Node) -> int:
@@ -248,15 +301,3 @@ def macs(graph: Graph, node: Node) -> int:
     if node.op not in ("conv", "dense"):
         return 0
     return graph.tensors[node.outputs[0]].size * prod(graph.tensors[node.inputs[1]].shape[1:])
-
-
-def _check_types(node: Node, inputs: Sequence[Tensor], output: Tensor) -> None:
-    dtypes = [t.dtype for t in inputs]
-    found = f"{' '.join(dtypes)} -> {output.dtype}"
-    if found not in (s.replace("T", dtypes[0]) for s in OPS[node.op].signatures):
-        raise ModelError(f"{node}: {found} is not one of {', '.join(OPS[node.op].signatures)}")
-    if OPS[node.op].signatures != ("T -> T",):
-        for tensor in (*inputs, output):
-            scaled = tensor.quant is not None or (node.op == "lookup" and tensor is inputs[1])
-            if tensor.dtype != "f32" and not scaled:
-                raise ModelError(f"{node}: {tensor.name!r} is {tensor.dtype} without a scale")

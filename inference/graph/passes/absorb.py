@@ -43,7 +43,7 @@ def _absorb(editor: Editor, node: Node) -> None:
     flat = editor.add(
         "reshape", [name], {"shape": x.shape}, name=x.name, output=f"{x.name}:flat", quant=x.quant
     )
-    inputs = [flat, order, node.inputs[2]]
+    inputs = [flat, order, *node.inputs[2:]]
     editor.add(
         "dense",
         inputs,

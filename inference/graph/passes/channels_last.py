@@ -48,6 +48,7 @@ class _Walk:
                 self.new.tensor(tensor)
                 self.views[name] = _View(name, Movement.none(tensor.shape))
         self.new.inputs.extend(self.old.inputs)
+        self.new.states.extend(self.old.states)
         for node in self.old.nodes:
             self._visit(node)
         for name in self.old.outputs:

@@ -59,7 +59,7 @@ def _scaled(editor: Editor, name: str, factor: Floats) -> str | None:
     integers = dequantized(editor, name)
     if integers is None:
         weights = editor.value(name)
-        if weights is None:
+        if weights is None or weights.dtype != np.float32:
             return None
         along = factor.reshape(-1, *[1] * (weights.ndim - 1))
         return editor.constant(name, (weights * along).astype(np.float32))

@@ -58,7 +58,7 @@ def _fold_move(editor: Editor, node: Node) -> None:
 def _fold_quantize(editor: Editor, node: Node) -> None:
     data, output = editor.value(node.inputs[0]), editor.tensors[node.outputs[0]]
     if data is not None and output.quant is not None:
-        integers = quantize(data, output.quant, output.dtype)
+        integers = quantize(data, output.quant, output.dtype, node.attrs.get("rounding"))
         editor.replace(node, editor.constant(output.name, integers, output.quant))
 
 

@@ -81,7 +81,7 @@ def _replace(editor: Editor, node: Node, inputs: list[str]) -> None:
         reader = editor.only_user(clamp.outputs[0])
     else:
         clamp, reader = None, clamp
-    if reader is None or reader.op != "quantize":
+    if reader is None or reader.op != "quantize" or "rounding" in reader.attrs:
         return
     output = editor.tensors[reader.outputs[0]]
     if output.dtype != "i8" or output.quant is None or output.quant.axis is not None:

@@ -48,7 +48,8 @@ def _tabulate(editor: Editor, node: Node) -> None:
     values = dequantize(_EVERY, source.quant)
     for function in reversed(chain):
         values = unary(function, values)
-    table = editor.constant(f"{output.name}:table", quantize(values, output.quant, "i8"))
+    integers = quantize(values, output.quant, "i8", node.attrs.get("rounding"))
+    table = editor.constant(f"{output.name}:table", integers)
     editor.remove(node)
     editor.add("lookup", [source.name, table], name=node.name, output=output.name, quant=output.quant)
 
