@@ -9,7 +9,7 @@ from reflexarc.node.budget import MIB
 from reflexarc.node.clock import MS, SECOND
 from reflexarc.node.config.schema import Worker
 from reflexarc.node.endpoints import BindError
-from reflexarc.node.gate.process import Plan, WorkerProcess, resident_mb
+from reflexarc.node.gate.process import Plan, WorkerProcess
 from reflexarc.node.say import say
 from reflexarc.node.sockets import Sockets
 
@@ -173,7 +173,7 @@ class Crew:
 
 def _watch(post: Post, process: WorkerProcess, now: int) -> None:
     """Hold a worker to its memory and to speaking; while it starts, its own check says more than a kill."""
-    post.resident_mb = resident_mb(process.pid)
+    post.resident_mb = process.resident_mb()
     limit_mb = post.worker.memory_mb if process.greeted else 2 * post.worker.memory_mb
     if post.resident_mb > limit_mb:
         process.kill(f"memory: {post.resident_mb:.1f} MiB is above memory_mb {post.worker.memory_mb}")

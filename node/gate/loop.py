@@ -17,10 +17,10 @@ from reflexarc.node import clock, wire
 from reflexarc.node.clock import MS, SECOND, US
 from reflexarc.node.gate import signals
 from reflexarc.node.gate.channels import channel_specs
+from reflexarc.node.gate.child import open_statm, resident_mb
 from reflexarc.node.gate.crew import Crew
 from reflexarc.node.gate.intake import Intake
 from reflexarc.node.gate.latch import Keeper
-from reflexarc.node.gate.process import resident_mb
 from reflexarc.node.gate.reload import Reload
 from reflexarc.node.gate.report import channels_map, status, streams_alive, workers_map
 from reflexarc.node.gate.signals import Signals
@@ -57,7 +57,7 @@ class Loop:
         self._reload = reload
         self._notifier = notifier
         self._signals = heard
-        self._pid = os.getpid()
+        self._statm = open_statm(os.getpid())
         self._publisher = publisher
         self._stopper = stopper
         self._stopper_fd = [] if stopper is None else [int(stopper.get(zmq.FD))]
@@ -81,8 +81,16 @@ class Loop:
             due = self._turn(now)
             wait = due - clock.now()
             if wait > 0:
-                fds = [*self._stopper_fd, self._signals.fd, *(each.fd for each in self._crew.processes())]
-                select.select(fds, (), (), wait / SECOND)
+                self._wait(wait)
+
+    def _wait(self, ns: int) -> None:
+        """Until something comes, at most so long; the end of a worker brings the chores forward."""
+        processes = list(self._crew.processes())
+        ends = [each.end_fd for each in processes]
+        fds = [*self._stopper_fd, self._signals.fd, *(each.fd for each in processes), *ends]
+        ready = select.select(fds, (), (), ns / SECOND)[0]
+        if not set(ends).isdisjoint(ready):
+            self._next_chores = 0
 
     def _ended(self, now: int) -> bool:
         """Whether all is at safe after a signal to stop, or has had the time for it."""
@@ -222,7 +230,7 @@ class Loop:
             "commands": self._commands,
             "stalls": self._stalls,
             "latest_ms": self._latest / MS,
-            "resident_mb": round(resident_mb(self._pid), 2),
+            "resident_mb": round(resident_mb(self._statm), 2),
             **channels_map(self._core),
             **workers_map(self._crew),
         }

@@ -15,6 +15,7 @@ from reflexarc.node.config.load import load
 from reflexarc.node.config.place import Placement, place
 from reflexarc.node.config.schema import Config
 from reflexarc.node.gate.channels import channel_specs
+from reflexarc.node.gate.child import let_children_go
 from reflexarc.node.gate.crew import Crew
 from reflexarc.node.gate.folder import check_room, runtime_folder, take
 from reflexarc.node.gate.latch import Keeper, LatchFile
@@ -41,6 +42,7 @@ def run(path: Path) -> int:
     with ExitStack() as stack:
         folder = runtime_folder()
         stack.callback(take(folder, config.node.name).release)
+        let_children_go()
         notifier, heard = Notifier(), Signals()
         sockets = stack.enter_context(_sit(placement))
         publisher = sockets.publisher(config.node.publish, "node.publish", queue=QUEUE)

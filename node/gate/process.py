@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -12,17 +11,17 @@ from pathlib import Path
 import zmq
 
 from reflexarc.node import cgroup, wire
-from reflexarc.node.budget import MIB, Allowed
+from reflexarc.node.budget import Allowed
 from reflexarc.node.clock import fresh_session
 from reflexarc.node.config.place import Placement
 from reflexarc.node.config.schema import Config
+from reflexarc.node.gate.child import Child
 from reflexarc.node.sockets import Sockets
 from reflexarc.node.worker.order import Order
 
 QUEUE = 4096  # messages between a worker and the gate
 _MODULE = "reflexarc.node.worker"
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +72,19 @@ class WorkerProcess:
         """Process id."""
         return self._process.pid
 
+    @property
+    def end_fd(self) -> int:
+        """Readable once the process has ended."""
+        return self._process.fd
+
     def ended(self) -> str:
         """How the process ended, in words; empty while it lives."""
-        code = self._process.poll()
-        if code is None:
-            return ""
-        if self.fate:
-            return self.fate
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how = self._process.ended()
+        return how and (self.fate or how)
+
+    def resident_mb(self) -> float:
+        """Resident memory in MiB; 0 once it is gone."""
+        return self._process.resident_mb()
 
     def confine(self, own: Path, memory: int) -> None:
         """Give it a control group in `own` with at most so many bytes, once. Raises OSError."""
@@ -92,24 +96,22 @@ class WorkerProcess:
         """Ask it to end; `press` kills it when the grace is over."""
         if not self._kill_at:
             self._kill_at = now + grace_ns
-            self._process.terminate()
+            self._process.send(signal.SIGTERM)
 
     def press(self, now: int) -> None:
         """Kill it if it was told to stop and has not obeyed in time."""
         if self._kill_at and now >= self._kill_at:
-            self._process.kill()
+            self._process.send(signal.SIGKILL)
 
     def kill(self, fate: str) -> None:
         """End it at once, for the reason given."""
         self.fate = self.fate or fate
-        self._process.kill()
+        self._process.send(signal.SIGKILL)
 
     def close(self) -> None:
-        """Free the socket; kill and reap the process if it still lives."""
+        """Free the socket; kill the process if it still lives."""
         self._unbind()
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        self._process.close()
         if self._group is not None:
             with contextlib.suppress(OSError):
                 self._group.rmdir()
@@ -120,16 +122,7 @@ class WorkerProcess:
             path.unlink(missing_ok=True)
 
 
-def resident_mb(pid: int) -> float:
-    """Resident memory of a process in MiB; 0 once it is gone. Cheaper than smaps_rollup."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
-            return int(file.read().split()[1]) * _PAGE / MIB
-    except (OSError, IndexError, ValueError):
-        return 0.0
-
-
-def _spawn(plan: Plan, name: str, endpoint: str, session: int) -> subprocess.Popen[bytes]:
+def _spawn(plan: Plan, name: str, endpoint: str, session: int) -> Child:
     """Start the worker with its order on standard input: a file in memory, so that writing it never waits."""
     seat = plan.placement.workers[name]
     order = Order(
@@ -150,6 +143,6 @@ def _spawn(plan: Plan, name: str, endpoint: str, session: int) -> subprocess.Pop
     try:
         os.write(fd, order.to_line())
         os.lseek(fd, 0, os.SEEK_SET)
-        return subprocess.Popen([sys.executable, "-m", _MODULE], stdin=fd, env=environment, process_group=0)
+        return Child([sys.executable, "-m", _MODULE], {0: fd}, environment)
     finally:
         os.close(fd)

@@ -1,6 +1,6 @@
 """What the gate tells of the node: the map of health/gate, readiness, and the service manager's status."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from reflexarc.control.command import ESTOP, NORMAL, SAFE
 from reflexarc.control.gate import Gate
@@ -82,9 +82,14 @@ def _absent(posts: Iterable[Post]) -> list[tuple[str, str]]:
     return found
 
 
-def _rates(crew: Crew) -> Iterator[str]:
+def _rates(crew: Crew) -> list[str]:
+    """Each stream and the rate that a worker saw last."""
+    rates: dict[str, str] = {}
     for name, post in crew.posts.items():
         said = post.process.health if post.process is not None else {}
         for stream in crew.config.streams_of(name):
             rate = said.get(f"stream.{stream.name}.rate_hz")
-            yield f"{stream.name} {rate:.0f} Hz" if isinstance(rate, float) and rate else stream.name
+            rates[stream.name] = (
+                f"{stream.name} {rate:.0f} Hz" if isinstance(rate, float) and rate else stream.name
+            )
+    return list(rates.values())

@@ -5,11 +5,11 @@ import signal
 
 STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 RELOAD = frozenset({signal.SIGHUP})
-_CAUGHT = (*STOP, *RELOAD, signal.SIGCHLD)
+_CAUGHT = (*STOP, *RELOAD)
 
 
 class Signals:
-    """Catches SIGTERM, SIGINT, SIGHUP and SIGCHLD for the life of the process."""
+    """Catches SIGTERM, SIGINT and SIGHUP for the life of the process."""
 
     def __init__(self) -> None:
         """To be made in the main thread; nothing restores the former handlers."""

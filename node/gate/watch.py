@@ -5,7 +5,6 @@ text that has passed.
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from reflexarc.node.clock import MS, SECOND
 from reflexarc.node.config.load import parse
 from reflexarc.node.config.problems import ConfigError
 from reflexarc.node.config.schema import Config
+from reflexarc.node.gate.child import Child
 
 POLL_NS = 500 * MS
 CHECK_LIMIT_NS = 30 * SECOND
@@ -23,7 +23,7 @@ _CODE = """
 import os, sys
 os.sched_setaffinity(0, map(int, sys.argv[2:]))
 from reflexarc.node.cli import main
-sys.exit(main(["check", sys.argv[1]]))
+os.write(3, b"%d" % main(["check", sys.argv[1]]))
 """
 
 _Stamp = tuple[int, int, int]  # of a file: inode, modification time, size
@@ -88,25 +88,24 @@ class _Check:
         self._limit = now + CHECK_LIMIT_NS
         self._before = _read(path)
         self._answer = os.memfd_create("check", os.MFD_CLOEXEC)
-        self._child = subprocess.Popen(
-            [sys.executable, "-c", _CODE, str(path), *map(str, cores)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._answer,
-            process_group=0,
-        )
+        self._code = os.memfd_create("code", os.MFD_CLOEXEC)
+        arguments = [sys.executable, "-c", _CODE, str(path), *map(str, cores)]
+        with open(os.devnull, "r+b") as nothing:  # noqa: PTH123
+            files = {0: nothing.fileno(), 1: nothing.fileno(), 2: self._answer, 3: self._code}
+            self._child = Child(arguments, files, os.environ)
 
     def poll(self, now: int) -> Verdict | None:
         """The verdict, once the child has ended or its time is over."""
-        code = self._child.poll()
-        if code is None and now < self._limit:
+        how = self._child.ended()
+        if not how and now < self._limit:
             return None
         answer = os.pread(self._answer, _LONGEST_ANSWER, 0).decode(errors="replace").strip()
+        code = os.pread(self._code, 10, 0)
         self.close()
-        if code is None:
+        if not how:
             return Verdict(None, f"{self._path}: the check took more than {CHECK_LIMIT_NS // SECOND} s")
-        if code != 0:
-            return Verdict(None, answer or f"{self._path}: the check ended with code {code}")
+        if code != b"0":
+            return Verdict(None, answer or f"{self._path}: the check: {how}")
         text = _read(self._path)
         if text is None or text != self._before:
             return Verdict(None, f"{self._path}: changed while it was checked")
@@ -117,10 +116,9 @@ class _Check:
 
     def close(self) -> None:
         """Kills the child if it still runs."""
-        if self._child.poll() is None:
-            self._child.kill()
-            self._child.wait()
+        self._child.close()
         os.close(self._answer)
+        os.close(self._code)
 
 
 def _stamp(path: Path) -> _Stamp:

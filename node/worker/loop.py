@@ -21,6 +21,7 @@ from reflexarc.node.worker.pipeline import Interruption, Outbox, Pipeline
 from reflexarc.node.worker.task import Task
 
 GATHER_NS = 300 * US  # from one wake to the next, so that messages close to each other cost one turn
+SETTLE_NS = 20 * MS  # after a standstill, for what waited in the kernel to come through and be thrown away
 LOOK_NS = 20 * MS  # between looks at the streams' health
 TEND_NS = 200 * MS  # between looks at the connections
 REPORT_NS = SECOND
@@ -52,7 +53,7 @@ class Loop:
         self._fds = [source.fd for source in sources]
         self._pid = os.getpid()
         self._reports = 0
-        self._next_look = self._next_tend = self._next_report = 0
+        self._next_look = self._next_tend = self._next_report = self._settled = 0
 
     def run(self, gate: int) -> None:
         """Turn after turn until the process `gate` is not the parent any more."""
@@ -71,6 +72,9 @@ class Loop:
 
     def turn(self, now: int) -> int:
         """Take what has come and act on it; gives when the next turn is due (monotonic ns)."""
+        if now < self._settled:
+            self._discard()
+            return now
         waiting = [source for source in self._sources if source.drain(now)]
         self._step()
         if now >= self._next_look:
@@ -115,13 +119,17 @@ class Loop:
     def _stalled(self, now: int) -> None:
         """Throw away what waits, and tell the gate before anything else."""
         self.epoch += 1
-        for source in self._sources:
-            source.discard("stall")
+        self._settled = now + SETTLE_NS
+        self._discard()
         for each in self._inputs:
             each.abandon("stall")
         wall = clock.wall()
         self._report(now, wall)
         self._interrupt("stall", wall, self._tasks)
+
+    def _discard(self) -> None:
+        for source in self._sources:
+            source.discard("stall")
 
     def _interrupt(self, why: Interruption, wall: int, tasks: Sequence[Task]) -> None:
         for task in tasks:

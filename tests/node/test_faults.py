@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,10 @@ WINDOW_S = 0.2
 HOLD = 3
 HOP_S = 0.01
 SAFE_WITHIN_S = MAX_AGE_S + PERIOD_S
+
+
+def is_not(worker: int, plain: dict) -> bool:
+    return plain["pid"] != worker
 
 
 def is_safe(plain: dict) -> bool:
@@ -143,6 +149,43 @@ def test_worker_hogs_its_core(tmp_path):
         time.sleep(3)
         assert cpu_s(worker) - before > 2
         assert_on_time(made, begin, PERIOD_S + 0.01)
+
+
+MONITOR = """
+import sys, time
+from pathlib import Path
+while True:
+    try:
+        pid = Path(sys.argv[1]).read_text()
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            (thread / "stat").read_text()
+            (thread / "status").read_text()
+    except OSError:
+        time.sleep(0.0005)
+"""
+
+
+def test_workers_end_under_the_eyes_of_monitors(tmp_path):
+    """A gate at SCHED_FIFO that waited for its worker would spin in the kernel here, for ever."""
+    with node(tmp_path) as made, ExitStack() as stack:
+        seen = tmp_path / "pid"
+        for _ in range(2):
+            monitor = subprocess.Popen([sys.executable, "-c", MONITOR, str(seen)])
+            stack.callback(monitor.wait)
+            stack.callback(monitor.kill)
+        made.sense()
+        made.start().wait_normal()
+        worker = 0
+        for _ in range(3):
+            begin = time.monotonic_ns()
+            other = partial(is_not, worker)
+            worker = made.listener.wait("health/reflex", other, 15, since=begin).plain["pid"]
+            seen.write_text(str(worker))
+            time.sleep(0.1)
+            killed = time.monotonic_ns()
+            os.kill(worker, signal.SIGKILL)
+            time.sleep(0.3)
+            assert_on_time(made, killed, PERIOD_S + NEARLY_S)
 
 
 def cpu_s(pid: int) -> float:

@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -134,6 +136,54 @@ def test_folder_by_user(tmp_path, monkeypatch):
     assert runtime.runtime_folder() == tmp_path / "reflexarc"
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     assert runtime.runtime_folder() == Path(f"/tmp/reflexarc-{os.geteuid()}")
+
+
+# Children. In a process of their own: a thread of another library would swallow SIGCHLD.
+
+CHILDREN = """
+import os, select, signal, sys
+from reflexarc.node.gate.child import Child, let_children_go
+
+let_children_go()
+ways = ("pass", "import sys; sys.exit(3)", "import os; os.kill(os.getpid(), 9)", "import os; os.abort()")
+for code in ways:
+    child = Child([sys.executable, "-c", code], {}, os.environ)
+    assert select.select([child.fd], [], [], 10)[0]
+    print(child.ended(), os.path.exists(f"/proc/{child.pid}"))
+    child.send(9)
+    child.close()
+
+reader, writer = os.pipe()
+code = "import signal, sys, time; print(signal.pthread_sigmask(0, ()), flush=True); time.sleep(60)"
+child = Child([sys.executable, "-c", code], {1: writer}, os.environ)
+print(os.read(reader, 100).decode().strip(), child.ended() == "", child.resident_mb() > 5)
+child.send(signal.SIGTERM)
+assert select.select([child.fd], [], [], 10)[0]
+print(child.ended(), child.resident_mb())
+
+child = Child([sys.executable, "-c", code], {1: writer}, os.environ)
+child.close()
+print(os.path.exists(f"/proc/{child.pid}"))
+try:
+    Child(["/no/where"], {}, {})
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_children_tell_how_they_ended_and_leave_no_zombie():
+    done = subprocess.run([sys.executable, "-c", CHILDREN], capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "exit code 0 False",
+        "exit code 3 False",
+        "killed by SIGKILL False",
+        "killed by SIGABRT False",
+        "set() True True",
+        "killed by SIGTERM 0.0",
+        "False",
+        "No such file or directory",
+    ]
 
 
 # The watch over the file. The check is a real child process.
@@ -367,7 +417,8 @@ def test_status_follows_the_data():
 
 
 def test_channels_have_the_numbers_of_the_file():
-    (spec,) = channel_specs(config(max_age_ms=150, stale="ramp"))
+    text_with_rate = text(max_age_ms=150, stale="ramp").replace("ttl_ms", "max_rate_hz = 200\nttl_ms")
+    (spec,) = channel_specs(parse(text_with_rate, Path("/nowhere")))
     assert (spec.name, spec.pipeline, spec.period_ns, spec.gap_ns) == ("lift", "move", 20_000_000, 5_000_000)
     assert (spec.max_age_ns, spec.ttl_ms, spec.stale, spec.estop) == (150_000_000, 100, "ramp", "jump")
     (value,) = spec.values
