@@ -29,7 +29,7 @@ class ChannelSpec:
     """A channel; times in ns, but `ttl_ms`, which goes out as it is.
 
     A command comes every `period_ns`, and at once with a decision, but then at least `gap_ns` after the last
-    one. A limiter takes a time longer than `period_ns + stall_ns` for a standstill of the loop.
+    one that came so. A limiter takes a time longer than `period_ns + stall_ns` for a standstill of the loop.
     """
 
     name: str

@@ -62,7 +62,7 @@ def test_a_decision_is_followed_within_the_slew_and_named_as_the_source() -> Non
     one = channel()
     one.step(START, T)
     one.accept(decision(START + 7 * MS, source_t=444, source_seq=44), START + 7 * MS)
-    assert one.deadline == START + 5 * MS  # the gap has passed: at once
+    assert one.deadline == START  # the command before it was a periodic one: at once
     command = one.step(START + 10 * MS, T)
     assert command.values == {"torque": pytest.approx(0.04)}
     assert (command.state, command.reason) == ("NORMAL", "")
@@ -79,7 +79,7 @@ def test_the_rate_is_bounded_and_the_period_kept() -> None:
             one.step(START + k * MS, T)
     assert one.last is not None
     assert one.last.seq == 200
-    assert len(run(one, START + S + AGE - 1)) == 34
+    assert len(run(one, START + S + AGE - 1)) == 35
 
 
 def test_a_refused_decision_is_no_news() -> None:
