@@ -8,19 +8,18 @@ class Schedule:
     after it: it comes only where none came for a period, so any time T sees at most 2 + T / gap commands.
     """
 
-    __slots__ = ("_due", "_early", "_gap_ns", "_period_ns", "_sent", "deadline")
+    __slots__ = ("_due", "_free", "_gap_ns", "_period_ns", "_sent", "deadline")
 
     def __init__(self, period_ns: int, gap_ns: int, now: int) -> None:
         self._period_ns = period_ns
         self._gap_ns = gap_ns
-        self._sent = self._due = now
-        self._early = now - gap_ns
+        self._sent = self._due = self._free = now
         self.deadline = now
         """When the next command is due; a time in the past is at once."""
 
     def hasten(self) -> None:
         """Ask for a command as soon as the rate allows."""
-        self.deadline = min(self.deadline, max(self._sent, self._early + self._gap_ns))
+        self.deadline = min(self.deadline, max(self._sent, self._free))
 
     def rush(self) -> None:
         """Ask for a command at once, whatever the rate."""
@@ -33,12 +32,12 @@ class Schedule:
         a standstill is not made up.
         """
         if now < self._due:
-            self._early = now
+            self._free = now + self._gap_ns
         due = min(now, self._due) + self._period_ns
         self._due = self.deadline = due if due > now else now + self._period_ns
         self._sent = now
 
     def adopt(self, old: "Schedule") -> None:
         """Go on from the last command of another schedule; the next one is due at once."""
-        self._sent, self._early = old._sent, old._early
+        self._sent, self._free = old._sent, old._free
         self.rush()
