@@ -20,7 +20,7 @@ from reflexarc.node.worker.inputs import Input, Source
 from reflexarc.node.worker.pipeline import Interruption, Outbox, Pipeline
 from reflexarc.node.worker.task import Task
 
-GATHER_NS = 300 * US  # from one wake to the next, so that messages close to each other cost one turn
+GATHER_NS = 150 * US  # from one wake to the next, so that messages close to each other cost one turn
 SETTLE_NS = 20 * MS  # after a standstill, for what waited in the kernel to come through and be thrown away
 LOOK_NS = 20 * MS  # between looks at the streams' health
 TEND_NS = 200 * MS  # between looks at the connections
