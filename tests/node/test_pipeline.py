@@ -41,7 +41,13 @@ class Mean:
 
 
 def stream(**more: object) -> Stream:
-    keys = {"name": "arm", "endpoint": "tcp://127.0.0.1:1", "topic": "imu/arm", "shape": (2,), "rate_hz": RATE}
+    keys = {
+        "name": "arm",
+        "endpoint": "tcp://127.0.0.1:1",
+        "topic": "imu/arm",
+        "shape": (2,),
+        "rate_hz": RATE,
+    }
     return Stream(**{**keys, "max_age_ms": 100.0, **more})  # type: ignore[arg-type]
 
 
@@ -215,7 +221,7 @@ def test_layouts(length, sample, model, channels_first):
     ],
 )
 def test_layouts_refused(length, sample, model, words):
-    with pytest.raises(ValueError, match="pipeline.move.model: ") as caught:
+    with pytest.raises(ValueError, match=r"^pipeline\.move\.model: ") as caught:
         fit(length, sample, model, "pipeline.move.model")
     assert words in str(caught.value)
 
@@ -233,5 +239,5 @@ def test_ranges_keep_the_order(numbers):
 def test_ranges_in_words():
     assert ranges.to_text([120, 121, 122, 131, 130]) == "120-122,131,130"
     for bad in ("5-3", "x", "1-", "0-99999999999", "1,,2"):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             ranges.from_text(bad)
