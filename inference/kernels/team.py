@@ -55,7 +55,7 @@ def _wait(block: int, counter: int, old: int) -> None:
 @helper
 def _advance(block: int, counter: int) -> int:
     """Count up and wake who sleeps on the counter; its value before."""
-    old = atomic_add(counter, 1)
+    old: int = atomic_add(counter, 1)
     if atomic_load(counter + SLEEPERS) > 0:
         futex(peek_i64(block + SYSCALL), counter, FUTEX_WAKE, EVERYONE)
     return old
