@@ -16,10 +16,22 @@ from numpy.typing import NDArray
 
 from reflexarc.inference.graph import constants
 from reflexarc.inference.graph.edit import Editor
-from reflexarc.inference.graph.ir import DTYPES, Attr, ModelError, QuantParams, State, Tensor, check_shape
+from reflexarc.inference.graph.ir import (
+    DTYPES,
+    MAX_NODES,
+    Attr,
+    ModelError,
+    QuantParams,
+    State,
+    Tensor,
+    check_shape,
+)
 from reflexarc.inference.graph.tflite.codes import OPTIONS
 from reflexarc.inference.graph.tflite.schema import Model, Operator, TensorDef
 from reflexarc.inference.graph.tflite.tensors import decode, dtype_of, quant_of, signed
+
+MAX_KEPT = 1 << 24
+"""Elements of all that a model keeps from run to run."""
 
 
 class Context:
@@ -36,6 +48,8 @@ class Context:
         self._stored: dict[int, str] = {}  # tensors as in the file
         self._signed: dict[int, str] = {}  # those of uint8 as int8
         self._kept: list[tuple[str, str, NDArray[Any]]] = []  # input, variable and start of each state
+        self._room = MAX_KEPT
+        self._nodes = 0
 
     # Declarations
 
@@ -139,6 +153,9 @@ class Context:
         `part` names its output when it is not the operator's own. Without `quant` an 8-bit result has that of
         the first operand.
         """
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise ModelError(f"{self.operator}: more than {MAX_NODES} nodes")
         base = self.result().name if self.operator.outputs else str(self.operator)
         if not part and self.operator.outputs and self.result().type == "UINT8":
             part = "int8"
@@ -171,6 +188,7 @@ class Context:
 
     def keep(self, variable: str, declared: TensorDef, start: NDArray[Any]) -> str:
         """A tensor that holds, at the beginning of a run, what `variable` held at the end of the last."""
+        self._reserve(declared, start.size)
         dtype, quant = dtype_of(declared), quant_of(declared)
         if dtype == "u8":
             dtype, quant, start = "i8", signed(quant), (start ^ np.uint8(0x80)).view(np.int8)
@@ -179,14 +197,15 @@ class Context:
         return name
 
     def kept_input(self, index: int) -> str:
-        """What an input that is a variable tensor, zeros at first, held at the end of the last run."""
+        """What an input that is a variable tensor held at the end of the last run; 0 at first."""
         tensor = self.declared(index)
         if not tensor.is_variable:
             raise ModelError(f"{self.operator}: {tensor} is not a variable")
         check_shape(str(tensor), tensor.shape)
-        if prod(tensor.shape) > 1 << 22:
-            raise self.unsupported(f"a variable of {tensor.shape}")
-        start = np.zeros(tensor.shape, DTYPES[dtype_of(tensor)])
+        self._reserve(tensor, prod(tensor.shape))
+        quant = quant_of(tensor)
+        zero = 0 if quant is None else int(quant.zero_point[0])
+        start = np.full(tensor.shape, zero, DTYPES[dtype_of(tensor)])
         variable = f"{tensor.name or tensor.index}"
         self.variables[variable] = self.keep(variable, tensor, start)
         return self.variables[variable]
@@ -226,6 +245,13 @@ class Context:
             )
         self.editor.outputs.append(name)
         return name
+
+    def _reserve(self, tensor: TensorDef, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
+            raise ModelError(
+                f"{tensor}: no room for a variable of {size} elements, at most {MAX_KEPT} in all"
+            )
 
     # Forms of a tensor
 

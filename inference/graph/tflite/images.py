@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reflexarc.inference.graph.ir import MAX_ELEMENTS, Attr
+from reflexarc.inference.graph.ir import Attr
 from reflexarc.inference.graph.tflite.activation import activated, bounds, integer_range, is_none, result_part
 from reflexarc.inference.graph.tflite.context import Context
 from reflexarc.inference.graph.tflite.layers import window
@@ -12,6 +12,7 @@ from reflexarc.inference.graph.tflite.registry import Handlers
 from reflexarc.inference.graph.tflite.tables import relu_table
 
 HANDLERS = Handlers()
+MAX_SIDE = 1 << 16
 
 
 @HANDLERS("AVERAGE_POOL_2D", "MAX_POOL_2D")
@@ -51,7 +52,7 @@ def _pool(context: Context) -> None:
 
 def _size(context: Context) -> tuple[int, int]:
     size, shape = context.integers(1), context.tensor(0).shape
-    if len(shape) != 4 or len(size) != 2 or not all(1 <= n <= MAX_ELEMENTS for n in size):
+    if len(shape) != 4 or len(size) != 2 or not all(1 <= n <= MAX_SIDE for n in size):
         raise context.unsupported(f"resizing {shape} to {size}")
     return size[0], size[1]
 

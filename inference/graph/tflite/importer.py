@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
+
 from reflexarc.inference.graph.edit import MAX_MADE, Editor
 from reflexarc.inference.graph.ir import Graph, ModelError
 from reflexarc.inference.graph.ops import check_ops
@@ -60,7 +62,12 @@ def read(data: memoryview, name: str = "model") -> Graph:
     """As `load`, of bytes."""
     content = model(data)
     _check_supported(content)
-    context = Context(content, Editor(Graph(name), room=MAX_MADE + 4 * len(data)))
+    with np.errstate(all="ignore"):  # wild scales are found where they are used
+        return _read(content, name, len(data))
+
+
+def _read(content: Model, name: str, size: int) -> Graph:
+    context = Context(content, Editor(Graph(name), room=MAX_MADE + 4 * size))
     for index in context.graph.inputs:
         context.declare(index)
     for operator in context.graph.operators:

@@ -13,6 +13,7 @@ from reflexarc.inference.graph.tflite.context import Context
 from reflexarc.inference.graph.tflite.registry import Handlers
 
 HANDLERS = Handlers()
+MAX_CHANNELS = 1 << 20
 MAX_TERMS = (1 << 31) // (255 * 255)
 """Products of two 8-bit differences that an int32 surely holds."""
 
@@ -89,6 +90,8 @@ def integer_layer(
 
 def _check_bias(context: Context, w: str, index: int) -> None:
     channels = context.editor.tensors[w].shape[0]
+    if channels > MAX_CHANNELS:
+        raise context.unsupported(f"{channels} channels, more than {MAX_CHANNELS},")
     if context.has(index) and prod(context.tensor(index).shape) != channels:
         raise context.unsupported(f"a bias of {context.tensor(index).shape} for {channels} channels")
 
@@ -109,8 +112,9 @@ def _layer(context: Context, op: str, x: str, w: str, index: int, attrs: dict[st
     """A convolution of input `index`, whose bias is the third operand, or the fourth after a size."""
     bias = 2 if index == 0 else 3
     if context.editor.tensors[x].dtype == "f32":
-        if context.editor.tensors[w].dtype == "i8":
-            attrs = attrs | {"asymmetric": 0}
+        quant = context.editor.tensors[w].quant
+        if quant is not None:
+            attrs = attrs | {"asymmetric": int(quant.axis is not None)}
         return float_layer(context, op, x, w, bias, attrs)
     return integer_layer(context, op, x, w, bias, attrs, wide=context.declared(index).type != "UINT8")
 

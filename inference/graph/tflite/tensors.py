@@ -60,7 +60,7 @@ def signed(quant: QuantParams | None) -> QuantParams | None:
 def decode(tensor: TensorDef, data: memoryview) -> NDArray[Any]:
     """The elements of a constant, shaped; half floats as floats, 4-bit integers as int8."""
     dtype, size = dtype_of(tensor), prod(tensor.shape)
-    check_shape(str(tensor), tensor.shape, empty=True)
+    check_shape(str(tensor), tensor.shape, empty=len(tensor.shape) < 2)
     if tensor.is_sparse:
         raise ModelError(f"{tensor}: sparse tensors are not supported")
     stored = np.dtype(np.float16) if tensor.type == "FLOAT16" else DTYPES[dtype]
