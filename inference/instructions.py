@@ -63,8 +63,8 @@ class Instruction:
         """Byte offset of each operand, by name: from the instruction if inline, else from its block."""
         first = WORD if self.inline else 0
         offsets = (first + WORD * i for i in range(len(self.operands)))
-        at: Any = namedtuple(f"{self.name}_at", self.operands)
-        return at(*offsets)  # numba reads its fields as constants
+        make: Any = namedtuple  # whose fields numba reads as constants
+        return make(f"{self.name}_at", self.operands)(*offsets)
 
     @property
     def _declared(self) -> list[str]:

@@ -13,11 +13,14 @@ import msgpack
 
 from reflexarc.node import wire
 from reflexarc.node.config.load import load
+from reflexarc.node.config.priority import Priority
 from reflexarc.node.config.schema import Config
 from reflexarc.node.player import stream_sockets
+from reflexarc.node.realtime import prioritize
 from reflexarc.node.sockets import Sockets, receive, wait_for_subscriber
 
 PERIOD_NS = 1_000_000
+BELOW_THE_NODE = Priority("fifo", 30)
 WARM_UP_S = 2.0
 
 
@@ -70,6 +73,7 @@ class Generator:
 def main() -> None:
     """Generate, listen, report."""
     config, seconds = load(Path(sys.argv[1])), float(sys.argv[2])
+    prioritize(BELOW_THE_NODE, "generator")  # sensors and actuators do not wait for one another
     with Sockets() as sockets:
         generator = Generator(sockets, config)
         count = int((WARM_UP_S + seconds) * 1e9 / PERIOD_NS)
