@@ -10,6 +10,7 @@ from reflexarc.node.config.rules import nearest
 from reflexarc.node.config.schema import Config, Pipeline, Stream, Worker
 
 RESERVED_LABELS = ("otherwise", "undecided")
+GATE = "gate"
 LARGEST_ARRAY = 1 << 24  # numbers: 64 MiB of float32
 
 
@@ -46,6 +47,8 @@ def _endpoints(config: Config, problems: Problems) -> None:
 
 
 def _worker(config: Config, worker: Worker, at: Section) -> None:
+    if worker.name == GATE:
+        at.problems.add(f"worker.{GATE}", f"the name is taken: health/{GATE} is the gate's own topic")
     if at.clean("cores", "threads") and worker.cores and worker.threads > len(worker.cores):
         at.add("threads", f"{worker.threads} is above the {len(worker.cores)} of cores")
     gate = config.gate.priority

@@ -275,3 +275,8 @@ def test_check_takes_no_time_for_a_hostile_list() -> None:
     labels = [f"L{i}" for i in range(60_000)]
     problems(('["WALK", "STAIR", "SIT"]', str(labels).replace("'", '"')))
     assert time.perf_counter() - start < 2
+
+
+def test_a_worker_does_not_take_the_gates_topic() -> None:
+    changes = ("[worker.reflex]", "[worker.gate]"), ('worker = "reflex"', 'worker = "gate"')
+    assert problems(*changes) == ["worker.gate: the name is taken: health/gate is the gate's own topic"]
