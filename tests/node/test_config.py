@@ -278,5 +278,5 @@ def test_check_takes_no_time_for_a_hostile_list() -> None:
 
 
 def test_a_worker_does_not_take_the_gates_topic() -> None:
-    changes = ("[worker.reflex]", "[worker.gate]"), ('worker = "reflex"', 'worker = "gate"')
+    changes = ("[worker.main]", "[worker.gate]"), ('worker = "main"', 'worker = "gate"')
     assert problems(*changes) == ["worker.gate: the name is taken: health/gate is the gate's own topic"]
