@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -165,14 +165,15 @@ class Reference:
         self.interpreter.invoke()
         return [self.interpreter.get_tensor(d["index"]).copy() for d in self.interpreter.get_output_details()]
 
-    def tensors(self) -> dict[str, Array]:
-        """What the last run left in every tensor that it keeps, by name."""
-        found = {}
+    def tensors(self, names: Iterable[str]) -> dict[str, Array]:
+        """What the last run left in those of the tensors that there are and that it keeps, by name."""
+        wanted, found = set(names), {}
         for detail in self.interpreter.get_tensor_details():
-            try:
-                found[detail["name"]] = self.interpreter.get_tensor(detail["index"])
-            except ValueError:  # a resource, or nothing was ever there
-                continue
+            if detail["name"] in wanted and np.dtype(detail["dtype"]).kind in "biuf":  # no resource
+                try:
+                    found[detail["name"]] = self.interpreter.get_tensor(detail["index"]).copy()
+                except ValueError:  # nothing was ever there
+                    continue
         return found
 
 

@@ -20,7 +20,7 @@ pytest.importorskip("ai_edge_litert", reason="LiteRT (ai-edge-litert) is not ins
 from ai_edge_litert import schema_py_generated as schema
 from tflite_models import Net, Ours, Reference, assert_same
 
-from reflexarc.inference.graph import fixed
+from reflexarc.inference.graph import files, fixed
 from reflexarc.inference.graph.ir import Graph, ModelError, State, check
 from reflexarc.inference.graph.passes import optimize, steps
 from reflexarc.inference.graph.tflite import load, read
@@ -246,6 +246,17 @@ def test_files_that_are_no_models_are_named(tmp_path: Path) -> None:
         ModelError, match=r"other\.tflite: FlatBuffer of 100 bytes without the identifier TFL3"
     ):
         load(other)
+
+
+def test_a_file_is_told_by_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(SAMPLES["layered"])
+    assert [node.op for node in files.load(path).nodes] == [node.op for node in load(path).nodes]
+    path.write_bytes(b"\x08\x08")
+    with pytest.raises(ModelError, match="not an ONNX model"):
+        files.load(path)
+    with pytest.raises(ModelError, match="No such file"):
+        files.load(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("name", SAMPLES)

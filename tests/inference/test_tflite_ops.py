@@ -634,3 +634,38 @@ def test_operators_that_are_missing_are_named_at_once() -> None:
     (c,) = net.op("TOPK_V2", [b, net.integers(1)], ((2, 1), "float32"))
     with pytest.raises(ModelError, match=r"not supported: CUMSUM \(2\), TOPK_V2 \(1\)"):
         read(memoryview(net.bytes(c)))
+
+
+@pytest.mark.parametrize("op", ["ADD", "SUB", "MUL"])
+@pytest.mark.parametrize("first", [False, True])
+def test_arithmetic_with_one_number_is_a_table(op: str, first: bool) -> None:
+    net = new(0)
+    number = net.constant(np.array([[57]], np.int8), (0.02, 5))
+    x = net.input(3, 256, dtype="int8", quant=(0.03, -8))
+    pair = [number, x] if first else [x, number]
+    (y,) = net.op(op, pair, ((3, 256), "int8", (0.05, 3)), fusedActivationFunction=1)
+    assert [node.op for node in optimize(read(memoryview(net.bytes(y)))).nodes] == ["lookup"]
+    compare(net, y)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_padding_goes_into_the_convolution(dtype: str) -> None:
+    net = new(0)
+    q = quant(net, dtype) if dtype == "int8" else None
+    x = net.input(1, 5, 6, 2, dtype=dtype, quant=q)
+    pads = net.constant(np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32))
+    (x,) = net.op("PAD", [x, pads], ((1, 8, 7, 2), dtype, q))
+    if dtype == "int8":
+        w = weights(net, (3, 3, 3, 2), dtype, 0)
+        b = bias(net, 3, w, q)
+    else:
+        w = net.constant(net.rng.standard_normal((3, 3, 3, 2)).astype(np.float32))
+        b = net.constant(np.ones(3, np.float32))
+    y_quant = quant(net, dtype, 8) if dtype == "int8" else None
+    ys = [
+        net.op("CONV_2D", [x, w, b], ((1, h, v, 3), dtype, y_quant), padding=p, strideH=1, strideW=1)[0]
+        for p, h, v in ((0, 8, 7), (1, 6, 5))
+    ]
+    graph = optimize(read(memoryview(net.bytes(*ys))))
+    assert [node.op for node in graph.nodes] == ["conv", "conv"]
+    compare(net, *ys)

@@ -13,15 +13,19 @@ from reflexarc.inference.graph.passes.activations import fuse_activations, recog
 from reflexarc.inference.graph.passes.channels_last import channels_last
 from reflexarc.inference.graph.passes.fold_affine import fold_affine
 from reflexarc.inference.graph.passes.fold_constants import dequantize_constants, fold_constants
+from reflexarc.inference.graph.passes.fold_pad import fold_pad
 from reflexarc.inference.graph.passes.integer import integer
 from reflexarc.inference.graph.passes.lookup import fold_clamps, lookup
 from reflexarc.inference.graph.passes.narrow import narrow
 from reflexarc.inference.graph.passes.signed import signed
 from reflexarc.inference.graph.passes.sink_dequantize import sink_dequantize
+from reflexarc.inference.graph.passes.tabulate import tabulate
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     signed,
     fold_constants,
+    tabulate,
+    fold_pad,
     channels_last,
     fold_affine,
     recognise_silu,
