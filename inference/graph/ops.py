@@ -298,6 +298,9 @@ def check_ops(graph: Graph) -> None:
 
 def macs(graph: Graph, node: Node) -> int:
     """Multiply-accumulates of one node."""
-    if node.op not in ("conv", "dense"):
-        return 0
-    return graph.tensors[node.outputs[0]].size * prod(graph.tensors[node.inputs[1]].shape[1:])
+    output, operands = graph.tensors[node.outputs[0]], [graph.tensors[name] for name in node.inputs]
+    if node.op in ("conv", "dense"):
+        return output.size * prod(operands[1].shape[1:])
+    if node.op == "conv_transpose":
+        return operands[0].size * prod(operands[1].shape[:3])
+    return output.size * operands[0].shape[-1] if node.op == "matmul" else 0
