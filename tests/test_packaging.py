@@ -73,7 +73,7 @@ def test_the_gate_imports_neither_numpy_nor_asyncio() -> None:
 
 
 def test_the_worker_imports_no_compiler() -> None:
-    loaded = modules_after("import reflexarc.node.worker.__main__")
+    loaded = modules_after("import reflexarc.node.worker.main")
     assert "numpy" in loaded
     assert not loaded & {"numba", "llvmlite", "rich", "psutil", "mcap", "onnx", "asyncio"}
     assert not any(

@@ -48,7 +48,7 @@ def test_the_plan(config: Path) -> None:
     assert channel["least_age_ms"] <= channel["max_age_ms"]
     text = check(config).stdout
     assert "worker reflex: cores" in text
-    assert "channel assist_torque: 50 to 200 Hz from exercise" in text
+    assert "channel assist_torque: 50 to 1000 Hz from exercise" in text
 
 
 def refused(path: object) -> list[str]:
