@@ -120,10 +120,7 @@ DEQUANTIZE = Instruction(
     """,
 )
 
-CONV8 = Instruction(
-    "conv8",
-    "conv8",
-    """
+_CONV8 = """
     x            8-bit; first byte of the first window
     w            packed groups of output channels (`pack.pack8`)
     y            8-bit; first output
@@ -142,13 +139,64 @@ CONV8 = Instruction(
     words        4-byte words in a segment, the last filled up with zero weights
     y_row        bytes between two rows of outputs
     y_col        bytes between two outputs
+"""
+_REAL_LIMITS = """
     lo/f32       least output, less zero
     hi/f32       greatest output, less zero
     zero         value that stands for 0
-    """,
-)
+"""
+_INTEGER_LIMITS = _REAL_LIMITS.replace("/f32", "")
+
+CONV8 = Instruction("conv8", "conv8", _CONV8 + _REAL_LIMITS)
 """y = clamp(round(sum(x * w) * multiplier), lo, hi) + zero; kernels `conv8_PxV`: P outputs by V vectors of
 channels."""
+
+CONV8_FIXED = Instruction("conv8_fixed", "conv8_fixed", _CONV8 + _INTEGER_LIMITS)
+"""As `CONV8`, scaled by a multiplier and a shift for each channel: `graph.fixed.scale`."""
+
+DENSE8_DOUBLE = Instruction("dense8_double", "dense8_double", _CONV8 + _REAL_LIMITS)
+"""As `CONV8`, multiplied in float64, halves away from zero."""
+
+DENSE8_WIDE = Instruction("dense8_wide", "dense8_wide", _CONV8 + _INTEGER_LIMITS)
+"""As `CONV8_FIXED`, the result an i32."""
+
+_DEPTHWISE = """
+    x            first element of the first window
+    w            packed groups of channels (`pack.pack_taps`)
+    y            first output
+    rows         of outputs
+    cols         outputs a row, at least a tile's
+    tiles        tiles of outputs a row; the last may overlap the one before
+    groups       of channels
+    channels
+    group        bytes of a packed group
+    x_row        bytes between the windows of two rows
+    x_col        bytes between the windows of two columns
+    kernel_rows  rows of a window
+    kernel_row   bytes between them
+    kernel_cols  columns of a window
+    kernel_col   bytes between them
+    y_row        bytes between two rows of outputs
+    y_col        bytes between two outputs
+"""
+
+DEPTHWISE8 = Instruction("depthwise8", "depthwise8", _DEPTHWISE + _REAL_LIMITS)
+"""`CONV8` of each channel by itself; kernels `depthwise8_P`, and `depthwise8_PsS` for windows three columns
+wide, S columns apart."""
+
+DEPTHWISE8_FIXED = Instruction("depthwise8_fixed", "depthwise8_fixed", _DEPTHWISE + _INTEGER_LIMITS)
+"""`CONV8_FIXED` of each channel by itself."""
+
+DEPTHWISE32 = Instruction(
+    "depthwise32",
+    "depthwise32",
+    _DEPTHWISE
+    + """
+    lo/f32       least output
+    hi/f32       greatest output
+    """,
+)
+"""`CONV32` of each channel by itself."""
 
 _POOL = """
     x            first element, unpadded
@@ -189,6 +237,37 @@ AVERAGE_POOL8 = Instruction(
 )
 """y = clamp(round(sum(x - x_zero) * multipliers[n]), lo, hi) + zero over the n elements of a window inside
 x."""
+
+AVERAGE_POOL8_FIXED = Instruction(
+    "average_pool8_fixed",
+    "pool_fixed",
+    _POOL
+    + """
+    lo           least output
+    hi           greatest output
+    """,
+)
+"""y = clamp(sum(x) / n, lo, hi) over the n elements of a window inside x, halves rounded as the kernel's name
+says: `average_pool8_away` from zero, `average_pool8_up` up."""
+
+_SCALE = """
+    multiplier
+    shift_left
+    shift_right
+"""
+
+SUM_POOL8 = Instruction(
+    "sum_pool8",
+    "pool_fixed",
+    _POOL
+    + """
+    x_zero       value of x that stands for 0
+"""
+    + _SCALE
+    + _INTEGER_LIMITS,
+)
+"""y = clamp(scale(sum(x - x_zero), multiplier, shift_left - shift_right), lo, hi) + zero, `scale` as in
+`graph.fixed`."""
 
 MAX_POOL32 = Instruction("max_pool32", "pool", _POOL)
 """Greatest f32 of a window's part inside x; NaN where one is."""
@@ -244,6 +323,35 @@ MUL8 = Instruction(
     """,
 )
 """y = clamp(round((x - x_zero) * (other - other_zero) * scale), lo, hi) + zero."""
+
+_FIXED_BINARY = (
+    _BINARY
+    + """
+    x_zero       value of x that stands for 0
+    other_zero   value of the other that stands for 0
+"""
+    + _SCALE
+    + _INTEGER_LIMITS
+)
+_OPERAND_SCALES = """
+    x_multiplier
+    x_shift_left
+    x_shift_right
+    other_multiplier
+    other_shift_left
+    other_shift_right
+"""
+
+ADD8_FIXED = Instruction("add8_fixed", "elementwise8_fixed", _FIXED_BINARY + _OPERAND_SCALES)
+"""y = clamp(scale(a + b, multiplier, shift_left - shift_right), lo, hi) + zero, with a = scale((x - x_zero) *
+2^20, ...) and b alike of the other."""
+
+SUB8_FIXED = Instruction("sub8_fixed", "elementwise8_fixed", _FIXED_BINARY + _OPERAND_SCALES)
+"""As `ADD8_FIXED`, with a - b."""
+
+MUL8_FIXED = Instruction("mul8_fixed", "elementwise8_fixed", _FIXED_BINARY)
+"""y = clamp(scale((x - x_zero) * (other - other_zero), multiplier, shift_left - shift_right), lo, hi) +
+zero."""
 
 TABLE8 = Instruction(
     "table8",
@@ -375,3 +483,18 @@ MUL32 = Instruction("mul32", "elementwise32", _BINARY)
 
 SOFTMAX32 = Instruction("softmax32", "softmax", _UNARY)
 """exp(x - max) over its sum, a row at a time."""
+
+SOFTMAX8 = Instruction(
+    "softmax8",
+    "softmax8",
+    """
+    x            8-bit rows
+    y            8-bit rows
+    rows
+    count        elements a row
+    x_row        bytes
+    y_row        bytes
+    table        i32 [256]: exp of so many steps below the greatest, in units of 2^-31
+    """,
+)
+"""The integer softmax of `graph.ops`."""

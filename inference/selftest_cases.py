@@ -11,9 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from reflexarc.inference import instructions as ops
+from reflexarc.inference.graph.fixed import scale
 from reflexarc.inference.instructions import Instruction
 from reflexarc.inference.isa import Tier
-from reflexarc.inference.pack import pack8, pack32
+from reflexarc.inference.pack import pack8, pack32, pack_taps
 from reflexarc.inference.selftest_case import (
     F32,
     LIMITS,
@@ -90,13 +91,78 @@ def _conv8(tier: Tier, kernel: str) -> Case:
     q = some_bytes(*shape, _INPUTS)
     w = some_bytes(channels, _KERNEL_ROWS, _KERNEL_COLS * _INPUTS, seed=7).astype(np.int8)
     bias = (some_bytes(channels, seed=3) * 100).astype(np.int32)
-    multiplier = (0.0005 + some_floats(channels) * F32(0.0001)).astype(F32)
-    packed = pack8(w, bias, multiplier, tier, v)
     sums = np.einsum("ijkn,ckn->ijc", _windows(q + tier.bias, sizes["cols"]), w.astype(np.int64)) + bias
-    y = np.zeros(sums.shape, np.uint8)
+    instruction, factors, steps = _scaled(kernel, sums)
+    packed = pack8(w, (bias, *factors), tier, v)
+    expected: Array = steps.astype(np.int32)
+    if instruction is ops.DENSE8_WIDE:
+        sizes |= {"y_row": 4 * sizes["y_row"], "y_col": 4 * sizes["y_col"]}
+    else:
+        expected = stored(expected, tier)
     words = {"groups": packed.shape[0], "group": packed.shape[1], "words": -(-_KERNEL_COLS * _INPUTS // 4)}
-    operands: Operands = {"x": stored(q, tier), "w": padded(packed), "y": y, **sizes, **words, **LIMITS}
-    return Case(ops.CONV8, operands, stored(saturated(sums.astype(F32) * multiplier), tier))
+    operands: Operands = {"x": stored(q, tier), "w": padded(packed), "y": np.zeros_like(expected)}
+    operands |= {**sizes, **words, **LIMITS}
+    return Case(instruction, operands, expected)
+
+
+_M = 1500000000
+
+
+def _fixed(total: Array, m: int, n: int) -> Array:
+    """Sums scaled in fixed point, in steps of the output."""
+    return np.clip(scale(total, m, n), -128 - ZERO, 127 - ZERO) + ZERO
+
+
+def _scaled(kernel: str, sums: Array) -> tuple[Instruction, tuple[Array, ...], Array]:
+    """A kernel's instruction, factors for each channel, and what they make of sums."""
+    channels = sums.shape[-1]
+    if "fixed" in kernel or "wide" in kernel:
+        one = np.ones(channels, np.int32)
+        return _INSTRUCTIONS[kernel.rpartition("_")[0]], (_M * one, 0 * one, 10 * one), _fixed(sums, _M, -10)
+    multiplier = (0.0005 + some_floats(channels) * F32(0.0001)).astype(F32)
+    if "double" in kernel:
+        return ops.DENSE8_DOUBLE, (multiplier.astype(np.float64),), saturated(sums * multiplier.astype(float))
+    return _INSTRUCTIONS[kernel.rpartition("_")[0]], (multiplier,), saturated(sums.astype(F32) * multiplier)
+
+
+_INSTRUCTIONS = {
+    one.name: one
+    for one in (ops.CONV8, ops.CONV8_FIXED, ops.DENSE8_WIDE, ops.DEPTHWISE8, ops.DEPTHWISE8_FIXED)
+}
+
+
+def _depthwise(tier: Tier, kernel: str) -> Case:
+    """Windows of 2 x 3, side by side or two apart, of two tiles and a bit each way."""
+    tile = kernel.rpartition("_")[2]
+    p, stride = int(tile.split("s")[0]), int(tile.partition("s")[2] or 1)
+    eight, channels, cols = not kernel.startswith("depthwise32"), 2 * tier.lanes + 3, 2 * p + 1
+    size, width = 1 if eight else 4, (cols - 1) * stride + _KERNEL_COLS
+    make = some_bytes if eight else some_floats
+    q, w = make(_ROWS + 1, width, channels), make(channels, _KERNEL_ROWS * _KERNEL_COLS, seed=7)
+    bias = (some_bytes(channels, seed=3) * 100).astype(np.int32) if eight else some_floats(channels, seed=3)
+    sums = np.array([
+        [
+            (q[i : i + 2, j : j + 3] + tier.bias * eight).reshape(-1, channels).T * w
+            for j in range(0, cols * stride, stride)
+        ]
+        for i in range(_ROWS)
+    ]).sum(-1) + bias  # fmt: skip
+    operands: Operands = {
+        "rows": _ROWS, "cols": cols, "tiles": 3, "channels": channels, "groups": 3,
+        "x_row": size * width * channels, "x_col": size * stride * channels,
+        "kernel_rows": _KERNEL_ROWS, "kernel_row": size * width * channels,
+        "kernel_cols": _KERNEL_COLS, "kernel_col": size * channels,
+        "y_row": size * cols * channels, "y_col": size * channels,
+    }  # fmt: skip
+    if not eight:
+        packed = pack_taps(w, (bias,), tier)
+        operands |= {"x": padded(q), "w": padded(packed), "group": packed.shape[1], "lo": -6.0, "hi": 6.0}
+        operands |= {"y": np.zeros(sums.shape, F32)}
+        return Case(ops.DEPTHWISE32, operands, np.clip(sums, -6, 6), 1e-4)
+    instruction, factors, steps = _scaled(kernel, sums)
+    packed = pack_taps(w.astype(np.int32), (bias, *factors), tier)
+    operands |= {"x": stored(q, tier), "w": padded(packed), "group": packed.shape[1], **LIMITS}
+    return Case(instruction, operands | {"y": np.zeros(steps.shape, np.uint8)}, stored(steps, tier))
 
 
 def _conv32(tier: Tier, kernel: str) -> Case:
@@ -113,7 +179,8 @@ def _conv32(tier: Tier, kernel: str) -> Case:
 
 def _pool(tier: Tier, kernel: str) -> Case:
     """Windows of 2 x 3 with steps of 2 and 1, over 5 x 6 with one row and one column of padding before it."""
-    eight, channels = kernel.endswith("8"), tier.lanes + 3
+    channels = tier.lanes + 3
+    eight = "pool8" in kernel
     q = some_bytes(5, 6, channels) if eight else some_floats(5, 6, channels)
     size = 1 if eight else 4
     sizes = {
@@ -144,6 +211,8 @@ def _pool(tier: Tier, kernel: str) -> Case:
         most = np.array([[part.max(0) for part in row] for row in windows])
         instruction = ops.MAX_POOL8 if eight else ops.MAX_POOL32
         return Case(instruction, operands, stored(most, tier) if eight else most)
+    if kernel in ("average_pool8_away", "average_pool8_up", "sum_pool8"):
+        return _fixed_pool(tier, kernel, operands, windows)
     counts = np.maximum(np.arange(7), 1).astype(F32)
     if not eight:
         mean = np.array([[part.mean(0) for part in row] for row in windows])
@@ -152,6 +221,21 @@ def _pool(tier: Tier, kernel: str) -> Case:
     real = [[F32((part - 9).sum(0)) * multipliers[len(part)] for part in row] for row in windows]
     operands |= {"multipliers": multipliers, "x_zero": 9, **LIMITS}
     return Case(ops.AVERAGE_POOL8, operands, stored(saturated(np.array(real)), tier))
+
+
+def _fixed_pool(tier: Tier, kernel: str, operands: Operands, windows: list[list[Array]]) -> Case:
+    """Means rounded as LiteRT does, or scaled sums."""
+    total = np.array([[part.sum(0) for part in row] for row in windows])
+    n = np.array([[[len(part)] for part in row] for row in windows])
+    if kernel == "sum_pool8":
+        words = {"x_zero": 0, "multiplier": _M, "shift_left": 0, "shift_right": 2}
+        operands |= {**words, **LIMITS}
+        return Case(ops.SUM_POOL8, operands, stored(_fixed(total, _M, -2), tier))
+    mean = (2 * total + n) // (2 * n)
+    if kernel == "average_pool8_away":
+        mean = np.sign(total) * ((2 * np.abs(total) + n) // (2 * n))
+    operands |= {"lo": -100, "hi": 90}
+    return Case(ops.AVERAGE_POOL8_FIXED, operands, stored(np.clip(mean, -100, 90), tier))
 
 
 def _rows(size: int, *names: str) -> dict[str, int]:
@@ -168,6 +252,32 @@ def _binary8(tier: Tier, kernel: str) -> Case:
         real = x * F32(0.75) + other * F32(0.6)
         return Case(ops.ADD8, operands | {"x_scale": 0.75, "other_scale": 0.6}, stored(saturated(real), tier))
     return Case(ops.MUL8, operands | {"scale": 0.01}, stored(saturated(x * other * F32(0.01)), tier))
+
+
+def _fixed8(tier: Tier, kernel: str) -> Case:
+    """Scaled sum, difference or product."""
+    a, b = some_bytes(3, 37), some_bytes(3, 37, seed=5)
+    operands: Operands = {"x": stored(a, tier), "other": stored(b, tier), "y": np.zeros((3, 37), np.uint8)}
+    operands |= {**_rows(1, "x", "other", "y"), "x_zero": 9, "other_zero": -4, **LIMITS}
+    operands |= {"multiplier": _M, "shift_left": 0, "shift_right": 6 if kernel == "mul8_fixed" else 18}
+    x, other, exact = a - 9, b + 4, (a - 9) * (b + 4)
+    if kernel != "mul8_fixed":
+        for name, right in (("x", 0), ("other", 1)):
+            operands |= {f"{name}_multiplier": _M, f"{name}_shift_left": 0, f"{name}_shift_right": right}
+        x, other = scale(x << 20, _M, 0), scale(other << 20, _M, -1)
+        exact = x + other if kernel == "add8_fixed" else x - other
+    return Case(_FIXED8[kernel], operands, stored(_fixed(exact, _M, -int(operands["shift_right"])), tier))
+
+
+_FIXED8 = {one.name: one for one in (ops.ADD8_FIXED, ops.SUB8_FIXED, ops.MUL8_FIXED)}
+
+
+def _softmax8(tier: Tier, kernel: str) -> Case:
+    """Rows of equal elements: a 256th of 255, rounded, each of 20."""
+    table = np.full(256, (1 << 31) - 1, np.int32)
+    operands: Operands = {"x": stored(np.full((3, 20), 5), tier), "y": np.zeros((3, 20), np.uint8)}
+    operands |= {"rows": 3, "count": 20, "x_row": 20, "y_row": 20, "table": table}
+    return Case(ops.SOFTMAX8, operands, stored(np.full((3, 20), 13 - 128), tier))
 
 
 def _table8(tier: Tier, kernel: str) -> Case:
@@ -248,13 +358,26 @@ _CASES: dict[str, Callable[[Tier, str], Case]] = {
     "quantize_planes": _quantize_planes,
     "dequantize": _dequantize,
     "conv8": _conv8,
+    "conv8_fixed": _conv8,
+    "dense8_double": _conv8,
+    "dense8_wide": _conv8,
+    "depthwise8": _depthwise,
+    "depthwise8_fixed": _depthwise,
+    "depthwise32": _depthwise,
     "conv32": _conv32,
     "max_pool8": _pool,
     "average_pool8": _pool,
+    "average_pool8_away": _pool,
+    "average_pool8_up": _pool,
+    "sum_pool8": _pool,
     "max_pool32": _pool,
     "average_pool32": _pool,
     "add8": _binary8,
     "mul8": _binary8,
+    "add8_fixed": _fixed8,
+    "sub8_fixed": _fixed8,
+    "mul8_fixed": _fixed8,
+    "softmax8": _softmax8,
     "table8": _table8,
     "fill": _fill,
     "copy": _copy,

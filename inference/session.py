@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexarc.inference.graph import files
 from reflexarc.inference.graph.ir import DTYPES, Graph
-from reflexarc.inference.graph.onnx import load as load_onnx
 from reflexarc.inference.graph.passes import optimize
 from reflexarc.inference.image import ImageStore
 from reflexarc.inference.isa import Tier, choose
@@ -79,7 +79,7 @@ def _digest(graph: Graph) -> str:
 
 def read(model: Path) -> Graph:
     """A model file as an optimized graph; `ModelError` says what is wrong with it."""
-    return optimize(load_onnx(model))
+    return optimize(files.load(model))
 
 
 def plan(model: Path, tier: Tier | None = None) -> MemoryPlan:
@@ -131,7 +131,8 @@ class Session:
         self._execute = (team or self._own_team).bind(  # type: ignore[union-attr]
             self._program.address, len(program.steps), program.parallel
         )
-        self._open(lowered)
+        self._open(lowered, graph)
+        self.reset()
 
     @classmethod
     def load(
@@ -150,8 +151,10 @@ class Session:
             read(model), threads=threads, cores=cores, spin_us=spin_us, images=images, team=team, keep=keep
         )
 
-    def _open(self, lowered: Lowered) -> None:
-        """Make what copies tensors in and out."""
+    def _open(self, lowered: Lowered, graph: Graph) -> None:
+        """Make what copies tensors in and out; states are neither inputs nor outputs."""
+        starts = {state.input: state.start for state in graph.states}
+        kept = {state.output for state in graph.states}
         place = lowered.program.placement.offsets
         bias = self.tier.bias
 
@@ -164,11 +167,19 @@ class Session:
             view = self._arena.array(offset, value.shape, value.steps, stored)
             return port, view, np.uint8(bias if dtype == np.int8 else bias ^ 128)
 
-        self.inputs = [_info(port) for port in lowered.inputs]
-        self.outputs = [_info(port) for port in lowered.outputs]
-        self._writers = [_writer(*reach(port)) for port in lowered.inputs]
-        self._readers = [_reader(*reach(port)) for port in lowered.outputs]
-        self._raw_readers = [port and _reader(*reach(port)) for port in lowered.raws]
+        inputs = [port for port in lowered.inputs if port.tensor.name not in starts]
+        found = zip(lowered.outputs, lowered.raws, strict=True)
+        outputs = [(port, raw) for port, raw in found if port.tensor.name not in kept]
+        self.inputs = [_info(port) for port in inputs]
+        self.outputs = [_info(port) for port, _ in outputs]
+        self._writers = [_writer(*reach(port)) for port in inputs]
+        self._starts = [
+            (_writer(*reach(port)), starts[port.tensor.name])
+            for port in lowered.inputs
+            if port.tensor.name in starts
+        ]
+        self._readers = [_reader(*reach(port)) for port, _ in outputs]
+        self._raw_readers = [raw and _reader(*reach(raw)) for _, raw in outputs]
         self._tensor_readers = {
             name: _reader(*reach(port))
             for name, port in lowered.tensors.items()
@@ -184,6 +195,11 @@ class Session:
             writers[i](x)
         self._execute()
         return [read() for read in self._readers]
+
+    def reset(self) -> None:
+        """Begin anew what the model keeps from one run to the next."""
+        for write, start in self._starts:
+            write(start)
 
     def raw(self, i: int = 0) -> NDArray[Any] | None:
         """The 8-bit tensor that output i of the last run was computed from, None where there is none."""

@@ -16,6 +16,9 @@ _MANY = ((1, 1), (4, 1), (8, 1), (1, 2), (4, 2), (5, 2), (10, 2), (5, 3), (1, 4)
 _DPBUSD_16 = ((1, 1), (4, 1), (8, 1), (1, 2), (4, 2), (5, 2), (6, 2), (1, 4), (2, 4), (1, 8))
 _MADD_16 = ((1, 1), (4, 1), (1, 2), (2, 2), (4, 2), (5, 2), (1, 4), (1, 8))
 
+DENSE_TILES: tuple[Tile, ...] = ((1, 1), (1, 2), (1, 4), (1, 8))
+"""Tiles of the dense layers that are scaled in a way of their own."""
+
 
 def parts(tier: Tier) -> int:
     """Passes over a segment: two where products are widened to 16 bits, each of half the inputs; else one."""
@@ -36,6 +39,18 @@ def conv8_tiles(tier: Tier) -> tuple[Tile, ...]:
 def conv32_tiles(tier: Tier) -> tuple[Tile, ...]:
     """Tiles of the float convolution."""
     return _MANY if _registers(tier) == 32 else _DPBUSD_16
+
+
+def depthwise_outputs(tier: Tier) -> tuple[int, ...]:
+    """Outputs of a row that the depthwise convolution computes at once: as many chains of sums as it takes to
+    hide a product's latency, where there are registers for them."""
+    return (1, 4, 8) if _registers(tier) == 32 else (1, 4)
+
+
+DEPTHWISE_TAPS = 3
+"""Columns of the windows that have kernels of their own."""
+DEPTHWISE_STRIDES = (1, 2)
+"""Their steps, in columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.inference import instructions as ins
+from reflexarc.inference.graph.fixed import exp_table
 from reflexarc.inference.instructions import Instruction
 from reflexarc.inference.isa import Tier
-from reflexarc.inference.pack import pack8, pack32
-from reflexarc.inference.tiles import conv8_tiles, conv32_tiles
+from reflexarc.inference.pack import Heads, pack8, pack32, pack_taps
+from reflexarc.inference.tiles import DENSE_TILES, conv8_tiles, conv32_tiles, depthwise_outputs
 
 Array = NDArray[Any]
 F = np.float32
@@ -59,9 +60,13 @@ def cases(tier: Tier) -> Iterator[Case]:
         _quantize,
         _dequantize,
         _conv8,
+        _conv8_scaled,
         _conv32,
+        _depthwise,
         _pool,
         _binary8,
+        _fixed8,
+        _softmax8,
         _table,
         _unary,
         _binary32,
@@ -216,35 +221,133 @@ def _conv8(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
             for kind in choices if i == 1 else ("random",):
                 x = rng.choice(choices[kind][0], (shape.height, shape.width, shape.inputs))
                 w = rng.choice(choices[kind][1], (shape.outputs, *shape.kernel, shape.inputs))
-                x_zero = int(rng.integers(-128, 128))
-                yield _conv8_case(tier, rng, tile, shape, x, w, x_zero, kind)
+                limits = _LIMITS if kind == "random" else {"lo": -128, "hi": 127, "zero": 0}
+                multiplier = (rng.uniform(0.5, 2, len(w)) * 60 / (128 * 128 * w[0].size ** 0.5)).astype(F)
+                yield _conv8_case(tier, rng, ins.CONV8, tile, shape, x, w, multiplier, (multiplier,), limits)
+
+
+_LIMITS = {"lo": -100, "hi": 131, "zero": -28}
+
+
+def _shifts(rng: np.random.Generator, channels: int, size: float) -> Array:
+    """Multipliers and exponents [2, channels] for sums of about that size, some of them extreme."""
+    m = rng.integers(1 << 30, 1 << 31, channels)
+    n = np.round(np.log2(60 / size) + rng.uniform(-2, 2, channels))
+    extremes = [(0, 0), (1 << 30, -31), ((1 << 31) - 1, 3), (1 << 30, 0), ((1 << 31) - 1, -1)]
+    for i, (a, b) in enumerate(extremes[: channels // 2]):
+        m[i], n[i] = a, b
+    return np.stack([m, n]).astype(np.int32)
+
+
+def _parts(shifts: Array) -> Heads:
+    """Multipliers, left and right shifts."""
+    m, n = shifts
+    return m, np.maximum(n, 0).astype(np.int32), np.maximum(-n, 0).astype(np.int32)
+
+
+def _conv8_scaled(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
+    """The ways LiteRT scales sums."""
+    for instruction, tiles in (
+        (ins.CONV8_FIXED, conv8_tiles(tier)),
+        (ins.DENSE8_DOUBLE, DENSE_TILES),
+        (ins.DENSE8_WIDE, DENSE_TILES),
+    ):
+        for tile in tiles:
+            for shape in _shapes(tile, tier.lanes):
+                x = _values(rng, shape.height, shape.width, shape.inputs)
+                w = _values(rng, shape.outputs, *shape.kernel, shape.inputs)
+                size, limits = 128 * 74 * w[0].size ** 0.5, _LIMITS
+                if instruction is ins.DENSE8_DOUBLE:
+                    multiplier = rng.uniform(0.5, 2, len(w)) * 60 / size
+                    multiplier[::3] = 2.0 ** np.round(np.log2(multiplier[::3]))  # so that there are halves
+                    yield _conv8_case(
+                        tier, rng, instruction, tile, shape, x, w, multiplier, (multiplier,), limits
+                    )
+                    continue
+                if instruction is ins.DENSE8_WIDE:
+                    limits = {"lo": -32768, "hi": 32767, "zero": 0}
+                shifts = _shifts(rng, len(w), size)
+                yield _conv8_case(tier, rng, instruction, tile, shape, x, w, shifts, _parts(shifts), limits)
 
 
 def _conv8_case(
     tier: Tier,
     rng: np.random.Generator,
+    instruction: Instruction,
     tile: tuple[int, int],
     shape: _Shape,
     x: Array,
     w: Array,
-    x_zero: int,
-    kind: str,
+    scaling: Array,
+    factors: Heads,
+    limits: dict[str, int],
 ) -> Case:
-    bias = rng.integers(-5000, 5000, len(w)).astype(np.int32)
-    multiplier = (rng.uniform(0.5, 2, len(w)) * 60 / (128 * 128 * max(1, w[0].size) ** 0.5)).astype(F)
-    limits = {"lo": -100, "hi": 131, "zero": -28} if kind == "random" else {"lo": -128, "hi": 127, "zero": 0}
-    y = naive.conv8(
-        x.astype(np.int64) - x_zero, w, bias, multiplier, shape.strides, shape.dilations, **limits
-    )
+    bias, x_zero = rng.integers(-5000, 5000, len(w)).astype(np.int32), int(rng.integers(-128, 128))
+    twin = getattr(naive, instruction.name)
+    y = twin(x.astype(np.int64) - x_zero, w, bias, scaling, shape.strides, shape.dilations, **limits)
     length = shape.inputs * (shape.kernel[1] if shape.joined else 1)
     folded = bias - (x_zero + tier.bias) * w.sum(axis=(1, 2, 3), dtype=np.int64)
-    packed = pack8(w.reshape(len(w), -1, length), folded.astype(np.int32), multiplier, tier, tile[1])
+    packed = pack8(w.reshape(len(w), -1, length), (folded.astype(np.int32), *factors), tier, tile[1])
+    kernel = f"{instruction.name}_{tile[0]}x{tile[1]}"
+    operands = shape.operands(1)
+    if y.itemsize == 4:
+        operands |= {key: shape.operands(4)[key] for key in ("y_row", "y_col")}
     return Case(
-        f"conv8 {tile} {shape.inputs}->{shape.outputs} {kind}", ins.CONV8, f"conv8_{tile[0]}x{tile[1]}",
+        f"{kernel} {shape.inputs}->{shape.outputs}", instruction, kernel,
         {
-            "x": In(_stored(tier, x)), "w": In(packed), "y": Out(shape.out(_stored(tier, y))),
+            "x": In(_stored(tier, x)), "w": In(packed),
+            "y": Out(shape.out(y if y.itemsize == 4 else _stored(tier, y))),
             "tiles": -(-shape.cols // tile[0]), "groups": len(packed), "group": packed.shape[1],
-            **shape.operands(1), **limits,
+            **operands, **limits,
+        },
+    )  # fmt: skip
+
+
+def _depthwise(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
+    for p in depthwise_outputs(tier):
+        for stride in (0, 1, 2) if p > 1 else (0,):
+            kernel, strides = ((3, 3), (1, stride)) if stride else ((2, 2), (2, 1))
+            for channels in (1, tier.lanes, 2 * tier.lanes + 5):
+                width = (2 * p + 1) * strides[1] + kernel[1]
+                shape = _Shape(5, width, channels, channels, kernel, strides, (1, 1 if stride else 2))
+                for instruction in (ins.DEPTHWISE8, ins.DEPTHWISE8_FIXED, ins.DEPTHWISE32):
+                    name = f"{instruction.name}_{p}" + (f"s{stride}" if stride else "")
+                    yield _depthwise_case(tier, rng, instruction, name, shape, p)
+
+
+def _depthwise_case(
+    tier: Tier, rng: np.random.Generator, instruction: Instruction, kernel: str, shape: _Shape, p: int
+) -> Case:
+    c, size = shape.inputs, 128 * 74 * 3.0
+    geometry, taps = (shape.strides, shape.dilations), (*shape.kernel, c)
+    twin = getattr(naive, instruction.name)
+    if instruction is ins.DEPTHWISE32:
+        x, w, bias = (rng.normal(0, 1, n).astype(F) for n in ((shape.height, shape.width, c), taps, (c,)))
+        limits: dict[str, Any] = {"lo": -2.0, "hi": 3.0}
+        y, heads, stored = twin(x, w, bias, *geometry, **limits), (bias,), x
+    else:
+        x, w = _values(rng, shape.height, shape.width, c), rng.integers(-255, 256, taps).astype(np.int32)
+        bias, x_zero, limits = rng.integers(-5000, 5000, c), int(rng.integers(-128, 128)), _LIMITS
+        scaling = (rng.uniform(0.5, 2, c) * 60 / size).astype(F)
+        factors: Heads = (scaling,)
+        if instruction is ins.DEPTHWISE8_FIXED:
+            scaling = _shifts(rng, c, size)
+            factors = _parts(scaling)
+        y = _stored(tier, twin(x.astype(np.int64) - x_zero, w, bias, scaling, *geometry, **limits))
+        folded = bias - (x_zero + tier.bias) * w.sum(axis=(0, 1), dtype=np.int64)
+        heads, stored = (folded.astype(np.int32), *factors), _stored(tier, x)
+    packed = pack_taps(w.reshape(-1, c).T, heads, tier)
+    operands = shape.operands(y.itemsize)
+    for key in ("segments", "segment", "words"):
+        del operands[key]
+    return Case(
+        f"{kernel} {c}", instruction, kernel,
+        {
+            "x": In(stored), "w": In(packed),
+            "y": Out(shape.out(y), F, 2e-5) if y.itemsize == 4 else Out(shape.out(y)),
+            "tiles": -(-shape.cols // p), "groups": len(packed), "group": packed.shape[1],
+            "kernel_cols": shape.kernel[1], "kernel_col": shape.dilations[1] * c * y.itemsize,
+            **operands, **limits,
         },
     )  # fmt: skip
 
@@ -279,13 +382,20 @@ def _pool(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
         q, f = _values(rng, h, w, c), rng.normal(0, 3, (h, w, c)).astype(F)
         counts = np.maximum(np.arange(area + 1), 1).astype(F)
         limits = {"lo": -128 - 9, "hi": 127 - 9, "zero": 9}
-        for instruction, x, extra in (
-            (ins.MAX_POOL8, q, {}),
-            (ins.AVERAGE_POOL8, q, {"multipliers": F(1.37) / counts, "x_zero": -7, **limits}),
-            (ins.MAX_POOL32, f, {}),
-            (ins.AVERAGE_POOL32, f, {"divisors": counts}),
+        shifts, ends = np.array([1 << 30, -4], np.int32), {"lo": -120, "hi": 101}
+        words = {"multiplier": 1 << 30, "shift_left": 0, "shift_right": 4, "x_zero": -7, **limits}
+        for instruction, kernel_name, x, given, extra in (
+            (ins.MAX_POOL8, "max_pool8", q, {}, {}),
+            (ins.AVERAGE_POOL8, "average_pool8", q, means := {
+                "multipliers": F(1.37) / counts, "x_zero": -7, **limits
+            }, means),
+            (ins.AVERAGE_POOL8_FIXED, "average_pool8_away", q, ends, ends),
+            (ins.AVERAGE_POOL8_FIXED, "average_pool8_up", q, ends, ends),
+            (ins.SUM_POOL8, "sum_pool8", q, {"shifts": shifts, "x_zero": -7, **limits}, words),
+            (ins.MAX_POOL32, "max_pool32", f, {}, {}),
+            (ins.AVERAGE_POOL32, "average_pool32", f, {"divisors": counts}, {"divisors": counts}),
         ):  # fmt: skip
-            y = getattr(naive, instruction.name)(x, **geometry, **extra)
+            y = getattr(naive, kernel_name)(x, **geometry, **given)
             eight = x.dtype == np.int8
             stored = _stored(tier, y) if eight else y
             y_col = y.shape[2] * y.itemsize + 4
@@ -293,7 +403,7 @@ def _pool(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
             place = np.stack([_rows(row, y_col) for row in stored])
             operands = {k: In(v) if isinstance(v, np.ndarray) else v for k, v in extra.items()}
             yield Case(
-                f"{instruction.name} {h}x{w}x{c}", instruction, instruction.name,
+                f"{kernel_name} {h}x{w}x{c}", instruction, kernel_name,
                 {
                     "x": In(_stored(tier, x) if eight else x),
                     "y": Out(_rows(place, y_row), np.uint8 if eight else F, 0 if eight else 1e-6),
@@ -324,6 +434,53 @@ def _binary8(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
                     "x_row": count + 2, "other_row": 0, "y_row": count + 9, **zeros, **extra,
                 },
             )  # fmt: skip
+
+
+def _words(shifts: Array, prefix: str = "") -> dict[str, int]:
+    """The operands of a scale."""
+    m, n = (int(v) for v in shifts)
+    return {
+        f"{prefix}multiplier": m,
+        f"{prefix}shift_left": max(n, 0),
+        f"{prefix}shift_right": max(-n, 0),
+    }
+
+
+def _fixed8(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
+    for count in (1, 15, 64, 83):
+        for total in ((1 << 30, -18), ((1 << 31) - 1, -17), (1340000001, -15)):
+            x, other = _values(rng, 3, count), _values(rng, 1, count)
+            zeros, limits = (-3, 100), {"lo": -30, "hi": 200, "zero": -98}
+            scales = np.array([[1 << 30, 0], [1778000000, -2]], np.int32)
+            for instruction in (ins.ADD8_FIXED, ins.SUB8_FIXED, ins.MUL8_FIXED):
+                shifts = np.array(total, np.int32)
+                extra = _words(scales[0], "x_") | _words(scales[1], "other_")
+                if instruction is ins.MUL8_FIXED:
+                    shifts[1], extra = shifts[1] + 10, {}
+                y = getattr(naive, instruction.name)(x, other, zeros, scales, shifts, **limits)
+                yield Case(
+                    f"{instruction.name} {count} {total}", instruction, instruction.name,
+                    {
+                        "x": _spread(_stored(tier, x), count + 2), "other": In(_stored(tier, other)),
+                        "y": Out(_rows(_stored(tier, y), count + 9)), "rows": 3, "count": count,
+                        "x_row": count + 2, "other_row": 0, "y_row": count + 9, **limits,
+                        "x_zero": zeros[0], "other_zero": zeros[1], **_words(shifts), **extra,
+                    },
+                )  # fmt: skip
+
+
+def _softmax8(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
+    for count, step in ((1, 0.1), (12, 0.05), (300, 0.02), (40, 3.0)):
+        x, table = _values(rng, 3, count), exp_table(step)
+        x[0] = 7
+        y = _stored(tier, naive.softmax8(x, table))
+        yield Case(
+            f"softmax8 {count}", ins.SOFTMAX8, "softmax8",
+            {
+                "x": In(_stored(tier, x)), "y": Out(_rows(y, count + 3)),
+                "rows": 3, "count": count, "x_row": count, "y_row": count + 3, "table": In(table),
+            },
+        )  # fmt: skip
 
 
 def _table(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:

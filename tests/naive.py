@@ -10,6 +10,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from naive_fixed import halve, high, reciprocal
+from naive_tflite import away, scale
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -52,9 +54,58 @@ def conv8(
     x: Array, w: Array, bias: Array, multiplier: Array, strides: Any, dilations: Any, **limits: Any
 ) -> Array:
     """x values with their zero already subtracted, padded; w [O, KH, KW, C]."""
+    return _requantized(_sums(x, w, bias, strides, dilations).astype(F) * multiplier, **limits)
+
+
+def _sums(x: Array, w: Array, bias: Array, strides: Any, dilations: Any) -> Array:
     windows = _windows(x.astype(np.int64), w.shape[1:3], strides, dilations)
-    sums = np.einsum("ijuvc,ouvc->ijo", windows, w.astype(np.int64)) + bias
-    return _requantized(sums.astype(np.int32).astype(F) * multiplier, **limits)
+    return (np.einsum("ijuvc,ouvc->ijo", windows, w.astype(np.int64)) + bias).astype(np.int32)
+
+
+def conv8_fixed(
+    x: Array, w: Array, bias: Array, shifts: Array, strides: Any, dilations: Any, **limits: Any
+) -> Array:
+    """shifts [2, O]: multipliers and exponents."""
+    return _scaled(_sums(x, w, bias, strides, dilations), shifts, **limits).astype(np.int8)
+
+
+def _scaled(acc: Array, shifts: Array, lo: int, hi: int, zero: int) -> Array:
+    """Scaled by LiteRT's integers, clamped, moved by the zero."""
+    return np.clip(scale(acc, *shifts), lo, hi) + zero
+
+
+def dense8_wide(
+    x: Array, w: Array, bias: Array, shifts: Array, strides: Any, dilations: Any, **limits: Any
+) -> Array:
+    return _scaled(_sums(x, w, bias, strides, dilations), shifts, **limits).astype(np.int32)
+
+
+def dense8_double(
+    x: Array, w: Array, bias: Array, multiplier: Array, strides: Any, dilations: Any, **limits: Any
+) -> Array:
+    real = away(_sums(x, w, bias, strides, dilations) * multiplier.astype(np.float64))
+    return _requantized(real, **limits)
+
+
+def _each(w: Array) -> Array:
+    """Depthwise weights [KH, KW, C] as those of a convolution whose other weights are 0."""
+    full = np.zeros((w.shape[2], *w.shape), w.dtype)
+    for c in range(w.shape[2]):
+        full[c, :, :, c] = w[:, :, c]
+    return full
+
+
+def depthwise8(x: Array, w: Array, *rest: Any, **limits: Any) -> Array:
+    """w [KH, KW, C]."""
+    return conv8(x, _each(w), *rest, **limits)
+
+
+def depthwise8_fixed(x: Array, w: Array, *rest: Any, **limits: Any) -> Array:
+    return conv8_fixed(x, _each(w), *rest, **limits)
+
+
+def depthwise32(x: Array, w: Array, *rest: Any, **limits: Any) -> Array:
+    return conv32(x, _each(w), *rest, **limits)
 
 
 def conv32(x: Array, w: Array, bias: Array, strides: Any, dilations: Any, lo: float, hi: float) -> Array:
@@ -95,6 +146,32 @@ def average_pool8(
     return _requantized(np.nansum(windows, axis=2).astype(F) * multipliers[n], **limits)
 
 
+def average_pool8_away(
+    x: Array, kernel: Any, strides: Any, dilations: Any, pads: Any, lo: int, hi: int
+) -> Array:
+    """Sums over counts, halves away from zero."""
+    windows = _pooled(x, kernel, strides, dilations, pads)
+    n = (~np.isnan(windows)).sum(axis=2)
+    return np.clip(away(np.nansum(windows, axis=2) / n), lo, hi).astype(np.int8)
+
+
+def average_pool8_up(
+    x: Array, kernel: Any, strides: Any, dilations: Any, pads: Any, lo: int, hi: int
+) -> Array:
+    """Sums over counts, halves up."""
+    windows = _pooled(x, kernel, strides, dilations, pads)
+    n = (~np.isnan(windows)).sum(axis=2)
+    total = np.nansum(windows, axis=2).astype(np.int64)
+    return np.clip((2 * total + n) // (2 * n), lo, hi).astype(np.int8)
+
+
+def sum_pool8(
+    x: Array, kernel: Any, strides: Any, dilations: Any, pads: Any, shifts: Array, x_zero: int, **limits: int
+) -> Array:
+    windows = _pooled(x.astype(np.int64) - x_zero, kernel, strides, dilations, pads)
+    return _scaled(np.nansum(windows, axis=2).astype(np.int32), shifts, **limits).astype(np.int8)
+
+
 def max_pool32(x: Array, kernel: Any, strides: Any, dilations: Any, pads: Any) -> Array:
     return np.nanmax(_pooled(x, kernel, strides, dilations, pads), axis=2).astype(F)
 
@@ -116,6 +193,40 @@ def add8(
 def mul8(x: Array, other: Array, x_zero: int, other_zero: int, scale: Any, **limits: Any) -> Array:
     exact = (x.astype(np.int32) - x_zero) * (other.astype(np.int32) - other_zero)
     return _requantized(exact.astype(F) * F(scale), **limits)
+
+
+def _parts(x: Array, other: Array, zeros: Any, scales: Any) -> tuple[Array, Array]:
+    """The operands of a sum in units of it."""
+    a, b = (
+        scale((v.astype(np.int64) - zero) << 20, *each)
+        for v, zero, each in zip((x, other), zeros, scales, strict=True)
+    )
+    return a, b
+
+
+def add8_fixed(x: Array, other: Array, zeros: Any, scales: Any, shifts: Any, **limits: int) -> Array:
+    """zeros of x and the other, their multipliers and exponents, and those of the sum."""
+    a, b = _parts(x, other, zeros, scales)
+    return _scaled(a + b, shifts, **limits).astype(np.int8)
+
+
+def sub8_fixed(x: Array, other: Array, zeros: Any, scales: Any, shifts: Any, **limits: int) -> Array:
+    a, b = _parts(x, other, zeros, scales)
+    return _scaled(a - b, shifts, **limits).astype(np.int8)
+
+
+def mul8_fixed(x: Array, other: Array, zeros: Any, scales: Any, shifts: Any, **limits: int) -> Array:
+    exact = (x.astype(np.int64) - zeros[0]) * (other.astype(np.int64) - zeros[1])
+    return _scaled(exact, shifts, **limits).astype(np.int8)
+
+
+def softmax8(x: Array, table: Array) -> Array:
+    y = np.empty(x.shape, np.int8)
+    for i, row in enumerate(x.astype(int)):
+        powers = [int(table[row.max() - q]) for q in row]
+        r, k = reciprocal(sum(halve(e, 12) for e in powers), 12)
+        y[i] = [min(halve(high(r, e), k + 23) - 128, 127) for e in powers]
+    return y
 
 
 def table8(x: Array, table: Array) -> Array:

@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import json
 import mmap
+import re
 import struct
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ from reflexarc.inference.isa import Tier
 
 PAGE = mmap.PAGESIZE
 LIBC = ctypes.CDLL(None, use_errno=True)
+TILED = re.compile("conv|dense|depthwise")
+"""Kernels whose cases depend on the tier's tiles."""
 
 
 class Guarded:
@@ -109,7 +112,7 @@ def main(cache: Path) -> None:
         kernels.add(case.kernel)
         count += 1
         out = case.operands["y"]
-        if "conv" not in case.kernel:  # whose cases depend on the tier's tiles
+        if not TILED.match(case.kernel):
             kind = "float" if isinstance(out, Out) and out.tolerance else "exact"
             digests[kind].update(canonical(case, store.tier, results[0][1]))
     missing = sorted({k for i in images.values() for k in i.description.entries} - kernels)

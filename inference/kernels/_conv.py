@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from reflexarc.inference.instructions import BLOCK
+from reflexarc.inference.kernels._finish import VECTOR
 from reflexarc.inference.kernels._parts import PART_STEP
 from reflexarc.inference.kernels._share import share
-from reflexarc.inference.kernels._tile import VECTOR, TileOps
+from reflexarc.inference.kernels._tile import TileOps
 from reflexarc.inference.simd import LANES, peek_i64
 
 

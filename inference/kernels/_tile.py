@@ -1,9 +1,8 @@
 """A register tile: the sums of P outputs by V vectors of channels, as one numba value.
 
 LLVM keeps the array of vectors in registers while P * V and the operands of a step fit. A packed group of
-channels (`pack.py`) begins with its V vectors of biases; 8-bit ones go on with V vectors of multipliers;
-then, step by step, V vectors of weights. `scalars` are the addresses' differences between neighbouring
-outputs.
+channels (`pack.py`) begins with its V vectors of biases; 8-bit ones go on with what their sums are scaled
+with (`_finish.py`); then, step by step, V vectors of weights.
 """
 
 from __future__ import annotations
@@ -14,15 +13,14 @@ from llvmlite import ir
 from numba import types
 from numba.extending import models, register_model
 
+from reflexarc.inference.kernels._finish import VECTOR, Finish, clamp
 from reflexarc.inference.kernels._parts import PART_BYTES, PARTS, broadcast_part, dot_part, load_weights_part
-from reflexarc.inference.simd.arithmetic import fused, round_to_i32
+from reflexarc.inference.simd.arithmetic import fused
 from reflexarc.inference.simd.memory import ADDRESS, activation_bytes, load, store, store_first
 from reflexarc.inference.simd.target import LANES
 from reflexarc.inference.simd.vector import F32, I32, Vector, define, fixed, splat
 
 _I64 = ir.IntType(64)
-VECTOR = 4 * LANES
-"""Bytes of a vector register, and of a block of packed weights."""
 
 
 class Tile(types.Type):  # type: ignore[misc]
@@ -45,21 +43,27 @@ def _offset(b: Any, address: Any, step: Any, n: int) -> Any:
 
 
 class TileOps:
-    """The operations on tiles of one shape and element: `I32` sums of 8-bit products, or `F32` sums."""
+    """The operations on tiles of one shape and element: `I32` sums of 8-bit products, or `F32` sums.
 
-    def __init__(self, sums: Vector, p: int, v: int) -> None:
+    `ending` says how 8-bit sums are scaled; `wide` ones are stored as i32.
+    """
+
+    def __init__(
+        self, sums: Vector, p: int, v: int, ending: Finish | None = None, *, wide: bool = False
+    ) -> None:
         self.sums, self.p, self.v = sums, p, v
+        self._ending, self.wide = ending, wide
         self.is_float = sums is F32
         self.weights = VECTOR if self.is_float else PART_BYTES
         self.parts = 1 if self.is_float else PARTS
-        tile = Tile(sums, p, v)
+        self.tile = tile = Tile(sums, p, v)
         self.start = define(fixed(tile, ADDRESS), self._start)
         self.step = define(fixed(tile, tile, ADDRESS, ADDRESS, ADDRESS), self._step)
         f32, i32, i64 = types.float32, types.int32, types.int64
-        if self.is_float:
+        if ending is None:
             self.finish = define(fixed(types.void, tile, ADDRESS, ADDRESS, i64, f32, f32), self._finish_f32)
         else:
-            arguments = (tile, ADDRESS, ADDRESS, ADDRESS, i64, f32, f32, i32)
+            arguments = (tile, ADDRESS, ADDRESS, ADDRESS, i64, ending.limit, ending.limit, i32)
             self.finish = define(fixed(types.void, *arguments), self._finish_q)
 
     def _start(self, b: Any, bias: Any) -> Any:
@@ -108,25 +112,24 @@ class TileOps:
         return fused(b, weight, value, total) if self.is_float else dot_part(b, total, weight, value)
 
     def _finish_q(
-        self, b: Any, tile: Any, scale: Any, y: Any, y_step: Any, n: Any, lo: Any, hi: Any, zero: Any
+        self, b: Any, tile: Any, packed: Any, y: Any, y_step: Any, n: Any, lo: Any, hi: Any, zero: Any
     ) -> Any:
-        """finish(tile, multipliers, y, y_step, n, lo, hi, zero): requantize and store the first n
-        channels."""
-        lo, hi = (splat(b, value, F32.llvm) for value in (lo, hi))
-        zero = splat(b, zero, I32.llvm)
-        loaded = [load(F32.llvm)(b, _offset(b, scale, VECTOR, v)) for v in range(self.v)]
+        """finish(tile, packed, y, y_step, n, lo, hi, zero): requantize and store the first n channels."""
+        assert self._ending is not None
+        ending, zero = self._ending, splat(b, zero, I32.llvm)
+        factors = [ending.factors(b, packed, v, self.v) for v in range(self.v)]
 
         def quantized(i: int) -> Any:
-            real = b.fmul(b.sitofp(b.extract_value(tile, i), F32.llvm), loaded[i % self.v])
-            q = round_to_i32(b, _clamp(b, real, lo, hi))
-            return activation_bytes(b, b.add(q, zero))
+            steps = ending.steps(b, b.extract_value(tile, i), factors[i % self.v], lo, hi)
+            value = b.add(steps, zero)
+            return value if self.wide else activation_bytes(b, value)
 
-        self._store(b, quantized, y, y_step, n, LANES)
+        self._store(b, quantized, y, y_step, n, VECTOR if self.wide else LANES)
 
     def _finish_f32(self, b: Any, tile: Any, y: Any, y_step: Any, n: Any, lo: Any, hi: Any) -> Any:
         """finish(tile, y, y_step, n, lo, hi): clamp and store the first n channels; NaN stays NaN."""
         lo, hi = (splat(b, value, F32.llvm) for value in (lo, hi))
-        self._store(b, lambda i: _clamp(b, b.extract_value(tile, i), lo, hi), y, y_step, n, 4 * LANES)
+        self._store(b, lambda i: clamp(b, b.extract_value(tile, i), lo, hi), y, y_step, n, 4 * LANES)
 
     def _store(self, b: Any, value: Any, y: Any, y_step: Any, n: Any, size: int) -> None:
         """Store P by V vectors of `size` bytes, the last of them in part where n channels do not fill
@@ -142,9 +145,3 @@ class TileOps:
                     p, v = divmod(i, self.v)
                     left = b.sub(n, _I64(v * LANES))
                     store_first(b, _offset(b, _offset(b, y, y_step, p), size, v), value(i), left)
-
-
-def _clamp(b: Any, x: Any, lo: Any, hi: Any) -> Any:
-    """Not less than lo, not more than hi; NaN stays NaN."""
-    x = b.select(b.fcmp_ordered("<", x, lo), lo, x)
-    return b.select(b.fcmp_ordered(">", x, hi), hi, x)

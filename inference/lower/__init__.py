@@ -6,12 +6,23 @@ from dataclasses import dataclass
 
 from reflexarc.inference.graph.ir import Graph, Tensor
 from reflexarc.inference.isa import Tier
-from reflexarc.inference.lower import conv, elementwise, pool, quantize, rowwise, shape
+from reflexarc.inference.lower import conv, elementwise, pool, quantize, reduce, rowwise, shape
 from reflexarc.inference.lower.context import LOWERINGS, Context
 from reflexarc.inference.lower.value import NO_HALO, Halo, Value
 from reflexarc.inference.program import Program, ProgramError, finish
 
-__all__ = ["LOWERINGS", "Lowered", "conv", "elementwise", "lower", "pool", "quantize", "rowwise", "shape"]
+__all__ = [
+    "LOWERINGS",
+    "Lowered",
+    "conv",
+    "elementwise",
+    "lower",
+    "pool",
+    "quantize",
+    "reduce",
+    "rowwise",
+    "shape",
+]
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,7 @@ def lower(graph: Graph, tier: Tier, *, keep: bool = False) -> Lowered:
         context.values[name] = context.new(name, context.tensor(name).shape, context.halos.get(name, NO_HALO))
     for node in graph.nodes:
         LOWERINGS[node.op](context, node)
+    _keep(context)
 
     def port(name: str) -> Port:
         return Port(context.tensor(name), context.value(name))
@@ -63,15 +75,31 @@ def lower(graph: Graph, tier: Tier, *, keep: bool = False) -> Lowered:
     return Lowered(program, inputs, outputs, raws, tensors)
 
 
+def _keep(context: Context) -> None:
+    """Copy each output that is a state to the input it will be read from."""
+    graph = context.graph
+    states = [(context.value(state.output), context.value(state.input)) for state in graph.states]
+    buffers = {to.ref.buffer for _, to in states}
+    moved = [
+        (context.dense(graph.states[i].output, x, always=x.ref.buffer in buffers), to)
+        for i, (x, to) in enumerate(states)
+    ]
+    for x, to in moved:
+        context.copy(x, to)
+
+
 def _halos(graph: Graph) -> dict[str, Halo]:
     """What each tensor must be surrounded by for the convolutions that read it."""
     halos: dict[str, Halo] = {}
-    for node in graph.nodes:
+    for node in reversed(graph.nodes):
+        name = node.inputs[0]
+        wanted = halos.get(node.outputs[0], NO_HALO) if node.op == "flip" else NO_HALO
         if node.op == "conv":
             top, left, bottom, right = node.integers("pads")
-            old = halos.get(node.inputs[0], NO_HALO)
-            a, b, c, d = (max(x, y) for x, y in zip(old, (top, left, bottom, right), strict=True))
-            halos[node.inputs[0]] = (a, b, c, d)
+            wanted = top, left, bottom, right
+        if any(wanted):
+            a, b, c, d = (max(x, y) for x, y in zip(halos.get(name, NO_HALO), wanted, strict=True))
+            halos[name] = (a, b, c, d)
     return halos
 
 

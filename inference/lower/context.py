@@ -159,15 +159,20 @@ class Context:
             )
         return replace(value, ref=start + top * row + left * col)
 
+    def output_size(self, node: Node) -> int:
+        """Bytes of an element of a node's output."""
+        return self._size(node.outputs[0])
+
     def _size(self, name: str) -> int:
         return DTYPES[self.tensor(name).dtype].itemsize
 
     def _zero_byte(self, name: str) -> int:
         return 0 if self.tensor(name).quant is None else self.scale(name)[1] + self.tier.bias
 
-    def dense(self, name: str, value: Value) -> Value:
-        """The value itself where its elements lie in order without gaps, else a copy that does."""
-        if value.is_dense:
+    def dense(self, name: str, value: Value, *, always: bool = False) -> Value:
+        """The value itself where its elements lie in order without gaps, else (or `always`) a copy that
+        does."""
+        if value.is_dense and not always:
             return value
         copy = self.new(name, value.shape)
         self.copy(value, copy)

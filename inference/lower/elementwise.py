@@ -8,18 +8,24 @@ from typing import Any
 from reflexarc.inference.graph.ir import Attr, Node
 from reflexarc.inference.instructions import (
     ADD8,
+    ADD8_FIXED,
     ADD32,
     CLAMP32,
     ELU32,
     MUL8,
+    MUL8_FIXED,
     MUL32,
     SIGMOID32,
     SILU32,
+    SUB8_FIXED,
     TABLE8,
     TANH32,
+    Instruction,
 )
 from reflexarc.inference.lower.context import PARALLEL_ELEMENTS, Context, lowering
+from reflexarc.inference.lower.scaling import limits, scale_words
 from reflexarc.inference.lower.value import Value
+from reflexarc.inference.program import ProgramError
 
 _PLAIN = {"sigmoid": SIGMOID32, "tanh": TANH32, "silu": SILU32}
 
@@ -67,13 +73,12 @@ def _unary(context: Context, node: Node, kind: str, x: Value, y: Value) -> None:
         )
 
 
-@lowering("add", "mul")
+@lowering("add", "sub", "mul")
 def binary(context: Context, node: Node) -> None:
     """A function of two elements, the operands broadcast."""
+    instruction, extra = _binary(context, node)
     y = context.output(node)
     operands = [context.value(name).broadcast(y.shape) for name in node.inputs]
-    eight = y.size == 1
-    instruction = (ADD8 if eight else ADD32) if node.op == "add" else (MUL8 if eight else MUL32)
     for found in context.as_rows((*node.inputs, *node.outputs), (*operands, y)):
         context.listing.emit(
             instruction,
@@ -86,16 +91,40 @@ def binary(context: Context, node: Node) -> None:
             x_row=found.steps[0],
             other_row=found.steps[1],
             y_row=found.steps[2],
-            **(_scales(context, node) if eight else {}),
+            **extra,
         )
 
 
-def _scales(context: Context, node: Node) -> dict[str, Any]:
+_BINARY = {
+    ("add", "f32", ""): ADD32,
+    ("mul", "f32", ""): MUL32,
+    ("add", "i8", ""): ADD8,
+    ("mul", "i8", ""): MUL8,
+    ("add", "i8", "fixed"): ADD8_FIXED,
+    ("sub", "i8", "fixed"): SUB8_FIXED,
+    ("mul", "i8", "fixed"): MUL8_FIXED,
+}
+
+
+def _binary(context: Context, node: Node) -> tuple[Instruction, dict[str, Any]]:
+    """The instruction and its operands besides the rows."""
+    dtype, rounding = context.tensor(node.inputs[0]).dtype, str(node.attrs.get("rounding", ""))
+    instruction = _BINARY.get((node.op, dtype, rounding))
+    if instruction is None:
+        raise ProgramError(f"{node}: {node.op} of {dtype} has no kernel")
+    return instruction, _scales(context, node, rounding == "fixed") if dtype == "i8" else {}
+
+
+def _scales(context: Context, node: Node, fixed: bool) -> dict[str, Any]:
     """Zero points, multipliers and limits of an 8-bit sum or product."""
     (sa, za), (sb, zb) = (context.scale(name) for name in node.inputs)
-    sy, zy = context.scale(node.outputs[0])
-    lo, hi = node.integer("qmin") - zy, node.integer("qmax") - zy
-    common: dict[str, Any] = {"x_zero": za, "other_zero": zb, "lo": lo, "hi": hi, "zero": zy}
+    sy, _ = context.scale(node.outputs[0])
+    common: dict[str, Any] = {"x_zero": za, "other_zero": zb, **limits(context, node)}
+    if fixed:
+        common |= scale_words(node, -1)
+        if node.op != "mul":
+            common |= scale_words(node, 0, "x_") | scale_words(node, 1, "other_")
+        return common
     if node.op == "add":
         return common | {"x_scale": float(sa / sy), "other_scale": float(sb / sy)}
     return common | {"scale": float(sa * sb / sy)}

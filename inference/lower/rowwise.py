@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from reflexarc.inference.graph.ir import Node
-from reflexarc.inference.instructions import SOFTMAX32
+from reflexarc.inference.instructions import SOFTMAX8, SOFTMAX32
 from reflexarc.inference.lower.context import PARALLEL_ELEMENTS, Context, lowering
+from reflexarc.inference.lower.scaling import constant
 
 
 @lowering("softmax")
@@ -16,13 +18,17 @@ def softmax(context: Context, node: Node) -> None:
     y = context.output(node, lambda view: view.is_dense)
     count = x.shape[-1]
     rows = prod(x.shape[:-1])
+    table: dict[str, Any] = (
+        {"table": context.listing.constant(constant(context, node, 1))} if x.size == 1 else {}
+    )
     context.listing.emit(
-        SOFTMAX32,
+        SOFTMAX8 if table else SOFTMAX32,
         parallel=rows > 1 and rows * count >= PARALLEL_ELEMENTS // 16,
         x=x.ref,
         y=y.ref,
         rows=rows,
         count=count,
-        x_row=4 * count,
-        y_row=4 * count,
+        x_row=x.size * count,
+        y_row=y.size * count,
+        **table,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reflexarc.inference.graph.ir import Node
 from reflexarc.inference.lower.context import Context, lowering
-from reflexarc.inference.lower.value import dense_steps
+from reflexarc.inference.lower.value import Value, dense_steps
 
 
 @lowering("reshape")
@@ -34,3 +34,34 @@ def slice_(context: Context, node: Node) -> None:
     x = context.value(node.inputs[0])
     axis, start, size = (node.integer(key) for key in ("axis", "start", "size"))
     context.values[node.outputs[0]] = x.sliced(axis, start, size)
+
+
+@lowering("strided_slice")
+def strided_slice(context: Context, node: Node) -> None:
+    """Another first byte and other steps."""
+    x = context.value(node.inputs[0])
+    starts, sizes, by = (node.integers(key) for key in ("starts", "sizes", "steps"))
+    context.values[node.outputs[0]] = Value(
+        x.ref + sum(start * step for start, step in zip(starts, x.steps, strict=True)),
+        sizes,
+        tuple(n * step for n, step in zip(by, x.steps, strict=True)),
+        x.size,
+    )
+
+
+@lowering("flip")
+def flip(context: Context, node: Node) -> None:
+    """Nothing: int8 and uint8 are stored alike."""
+    context.values[node.outputs[0]] = context.value(node.inputs[0])
+
+
+@lowering("concat")
+def concat(context: Context, node: Node) -> None:
+    """Each operand copied to its place."""
+    y = context.output(node, lambda view: True)
+    axis, start = node.integer("axis"), 0
+    for name in node.inputs:
+        x = context.value(name)
+        count = x.shape[axis]
+        context.copy(x, y.sliced(axis, start, count))
+        start += count

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="the model, an .onnx file")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the model, an .onnx or .tflite file")
     parser.add_argument("--passes", action="store_true", help="the graph after each pass")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, rewrite and plan the model, and show it; errors are the caller's to show."""
-    from reflexarc.inference.graph import onnx, passes
+    from reflexarc.inference.graph import files, passes
     from reflexarc.inference.isa import choose
     from reflexarc.inference.lower import lower
 
-    imported = onnx.load(args.model)
+    imported = files.load(args.model)
     if args.passes:
         _show_passes(imported)
     graph = passes.optimize(imported)

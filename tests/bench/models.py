@@ -13,7 +13,7 @@ from reflexarc.bench.contest import contest
 from reflexarc.bench.machine import Machine
 from reflexarc.bench.peers import peers, random_inputs
 from reflexarc.bench.rows import Row, percentiles
-from reflexarc.inference.graph.onnx import load
+from reflexarc.inference.graph.files import load
 from reflexarc.inference.graph.ops import macs
 from reflexarc.inference.graph.passes import optimize
 from reflexarc.inference.session import Session
@@ -23,6 +23,19 @@ SHARED = (
     "policy/mjp_go1_policy.onnx",
     "policy/mjp_g1_policy.onnx",
     "policy/unitree_rl_lab_g1_velocity.onnx",
+    "mlperf_tiny/kws_ref_model.tflite",
+    "mlperf_tiny/vww_96_int8.tflite",
+    "mlperf_tiny/vww_96_float.tflite",
+    "onnx/vww_96_float.onnx",
+    "mlperf_tiny/pretrainedResnet_quant.tflite",
+    "mlperf_tiny/pretrainedResnet.tflite",
+    "mlperf_tiny/ad01_int8.tflite",
+    "mlperf_tiny/ad01_fp32.tflite",
+    "mlperf_tiny/str_ww_ref_model.tflite",
+    "tflm/micro_speech_quantized.tflite",
+    "audio/okay_nabu.tflite",
+    "coral/mobilenet_v1_0.25_128_quant.tflite",
+    "coral/tf2_mobilenet_v2_1.0_224_ptq.tflite",
 )
 
 
@@ -47,7 +60,7 @@ def run(machine: Machine, models: list[Path], with_peers: bool) -> Iterator[Row]
 
 def _row(path: Path, threads: int, work: int, machine: Machine, with_peers: bool) -> Row:
     session = Session.load(path, threads=threads)
-    inputs = random_inputs([port.shape for port in session.inputs])
+    inputs = random_inputs([(port.shape, port.dtype) for port in session.inputs])
     others = peers(path, inputs, threads) if with_peers else {}
     taken = contest({"ours": lambda: session.run(*inputs), **others})
     session.close()

@@ -17,7 +17,7 @@ import pytest
 from compile_for import compile_for
 from emulator import MEMORY, Call, execute, launcher, why_not
 from kernel_cases import UNTOUCHED, Case, In, Out, cases
-from run_kernels import canonical, words, wrong
+from run_kernels import TILED, canonical, words, wrong
 
 from reflexarc.inference.image import ImageStore, default_cache
 from reflexarc.inference.instructions import SLACK
@@ -154,6 +154,6 @@ def test_the_twins_are_those_of_all_kernels() -> None:
     import naive
 
     names = {
-        case.kernel.split("_")[0] if "conv" in case.kernel else case.kernel for case in cases(runnable()[0])
+        case.instruction.name if TILED.match(case.kernel) else case.kernel for case in cases(runnable()[0])
     }
     assert names <= set(dir(naive))
