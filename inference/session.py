@@ -87,6 +87,11 @@ def plan(model: Path, tier: Tier | None = None) -> MemoryPlan:
     return lower(read(model), tier or choose()).program.memory
 
 
+def families_of(model: Path, tier: Tier) -> tuple[str, ...]:
+    """The kernel families that a session of a model needs on a tier."""
+    return (_TEAM, *lower(read(model), tier).program.families)
+
+
 class Session:
     """A loaded model. One thread at a time may use it."""
 

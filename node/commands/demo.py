@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     configs = Path(str(files("reflexarc.configs")))
     path, recording = configs / "exosuit.toml", configs / "exosuit" / "exosuit.mcap"
     config = load(path)
-    _build_kernels()
+    _build_kernels(config)
     entries, _ = read_log(recording)
     score = Score(series_of(entries), _span_ns(config))
     outcome = Show(config, path, recording, args.speed, score).run(_screen(args.json))
@@ -64,9 +64,10 @@ def _span_ns(config: Config) -> int:
     return round((window.length - 1) / config.streams[window.stream].rate_hz * SECOND)
 
 
-def _build_kernels() -> None:
+def _build_kernels(config: Config) -> None:
     """Have what is missing built, with its progress shown: nothing compiles once the node runs."""
-    line = [sys.executable, "-m", "reflexarc.node.cli", "build-kernels"]
+    models = [f"--model={pipeline.model}" for pipeline in config.pipelines.values()]
+    line = [sys.executable, "-m", "reflexarc.node.cli", "build-kernels", *models]
     if subprocess.run(line, stdout=subprocess.DEVNULL, check=False).returncode:
         raise RuntimeError("the kernels could not be built")
 
