@@ -1,8 +1,9 @@
 """Build the compiled kernels that the engine runs.
 
 Without options: those of this machine's instruction set, into the private cache, where `reflexarc run` finds
-them; what is there already and up to date is left as it is. With --model only what some models need; with --tier
-and --output for other machines, or into a wheel. Needs the extra `build` (numba); the machine that runs the kernels does not.
+them; what is there already and up to date is left as it is. With --model only what some models need; with
+--tier and --output for other machines, or into a wheel. Needs the extra `build` (numba); the machine that
+runs the kernels does not.
 """
 
 import argparse
