@@ -86,6 +86,9 @@ QUANTIZE = Instruction(
     """,
 )
 
+QUANTIZE_AWAY = Instruction("quantize_away", "quantize", QUANTIZE.text)
+"""`QUANTIZE`, halves away from zero."""
+
 QUANTIZE_PLANES = Instruction(
     "quantize_planes",
     "quantize",
@@ -456,6 +459,7 @@ _UNARY = """
     y_row        bytes
 """
 
+SQRT32 = Instruction("sqrt32", "elementwise32", _UNARY)
 SIGMOID32 = Instruction("sigmoid32", "elementwise32", _UNARY)
 TANH32 = Instruction("tanh32", "elementwise32", _UNARY)
 SILU32 = Instruction("silu32", "elementwise32", _UNARY)
@@ -479,6 +483,8 @@ CLAMP32 = Instruction(
 """NaN stays NaN."""
 
 ADD32 = Instruction("add32", "elementwise32", _BINARY)
+SUB32 = Instruction("sub32", "elementwise32", _BINARY)
+DIV32 = Instruction("div32", "elementwise32", _BINARY)
 MUL32 = Instruction("mul32", "elementwise32", _BINARY)
 
 SOFTMAX32 = Instruction("softmax32", "softmax", _UNARY)
@@ -498,3 +504,86 @@ SOFTMAX8 = Instruction(
     """,
 )
 """The integer softmax of `graph.ops`."""
+
+ADD_I32 = Instruction("add_i32", "integers", _BINARY)
+SUB_I32 = Instruction("sub_i32", "integers", _BINARY)
+MUL_I32 = Instruction("mul_i32", "integers", _BINARY)
+FLOOR_DIV_I32 = Instruction("floor_div_i32", "integers", _BINARY)
+"""floor(x / other), 0 where the other is 0."""
+TO_F32 = Instruction("to_f32", "integers", _UNARY)
+"""i32 rows to f32 rows."""
+
+ARG_MAX8 = Instruction(
+    "arg_max8",
+    "find",
+    """
+    x            8-bit [outer, count, inner]
+    y            i32 [outer, inner]: the first index of the greatest
+    outer
+    count
+    inner
+    """,
+)
+
+GATHER_ND = Instruction(
+    "gather_nd",
+    "find",
+    """
+    x            elements
+    other        i32 [rows, depth]: places in x along its first axes
+    y            rows of bytes
+    rows
+    depth        1 to 4
+    count        bytes a row
+    n0           extent of x along an axis; an index outside is taken to the edge
+    n1
+    n2
+    n3
+    s0           bytes between two places along it
+    s1
+    s2
+    s3
+    """,
+)
+
+RESIZE8 = Instruction(
+    "resize8",
+    "resize8",
+    """
+    x            8-bit image
+    y            8-bit image
+    rows         of y
+    cols         of y
+    channels
+    row_places   i32 [rows, 3]: bytes from x to the row above and to that below, 1024ths of the way between
+    col_places   i32 [cols, 3]: alike of columns
+    y_row        bytes between rows of y
+    y_col        bytes between columns of y
+    """,
+)
+"""By straight lines between the four elements around, as `graph.ops_windows` has it in fixed point."""
+
+_LSTM = """
+    x            i32 rows of 4 * units: the gates' share of the input
+    other        i32 rows alike: of the last hidden state
+    cell         i16 rows of units
+    y            rows of units
+    rows
+    units
+    logistic     i16 [65536] by gate + 32768
+    tanh         i16 [65536] by gate, or cell, + 32768
+"""
+
+LSTM_CELL8 = Instruction(
+    "lstm_cell8",
+    "lstm8",
+    _LSTM
+    + """
+    shift        bits that a product of two gates has more than the cell
+    clip         greatest cell, and least less its sign
+    """,
+)
+"""The next cell (i16) of `graph.ops_recurrent`."""
+
+LSTM_HIDDEN8 = Instruction("lstm_hidden8", "lstm8", _LSTM + _SCALE + _INTEGER_LIMITS)
+"""The next hidden state (8-bit) of `graph.ops_recurrent`."""

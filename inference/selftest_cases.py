@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from reflexarc.inference import instructions as ops
-from reflexarc.inference.graph.fixed import scale
+from reflexarc.inference.graph.fixed import halve, scale
 from reflexarc.inference.instructions import Instruction
 from reflexarc.inference.isa import Tier
 from reflexarc.inference.pack import pack8, pack32, pack_taps
@@ -35,6 +35,16 @@ def _quantize(tier: Tier, kernel: str) -> Case:
     sizes = {"rows": 3, "count": 37, "x_row": 4 * 37, "y_row": 37}
     expected = stored(saturated(x / F32(0.0625)), tier)
     return Case(ops.QUANTIZE, {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": ZERO}, expected)
+
+
+def _quantize_away(tier: Tier, kernel: str) -> Case:
+    x, y = padded(some_floats(3, 37) * F32(5)), np.zeros((3, 37), np.uint8)
+    x[0, :4] = F32(0.0625) * np.array([0.5, 1.5, 2.5, -0.5], F32)
+    sizes = {"rows": 3, "count": 37, "x_row": 4 * 37, "y_row": 37}
+    steps = x / F32(0.0625)
+    away = np.trunc(steps) + np.sign(steps) * (np.abs(steps - np.trunc(steps)) >= 0.5)
+    operands: Operands = {"x": x, "y": y, **sizes, "scale": 0.0625, "zero": ZERO}
+    return Case(ops.QUANTIZE_AWAY, operands, stored(saturated(away), tier))
 
 
 def _quantize_planes(tier: Tier, kernel: str) -> Case:
@@ -329,6 +339,11 @@ def _unary(
     return case
 
 
+def _sqrt32(tier: Tier, kernel: str) -> Case:
+    x = padded(np.abs(some_floats(3, 37)))
+    return Case(ops.SQRT32, {"x": x, "y": np.zeros((3, 37), F32), **_rows(4, "x", "y")}, np.sqrt(x))
+
+
 def _binary32(instruction: Instruction, function: Callable[[Array, Array], Array]) -> Callable[..., Case]:
     def case(tier: Tier, kernel: str) -> Case:
         x, other = padded(some_floats(3, 37)), padded(some_floats(3, 37, seed=5))
@@ -353,8 +368,76 @@ def _softmax(x: Array) -> Array:
     return powers
 
 
+def _integers(instruction: Instruction, function: Callable[[Array, Array], Array]) -> Callable[..., Case]:
+    def case(tier: Tier, kernel: str) -> Case:
+        x, other = (
+            padded((some_bytes(3, 37) * 77777).astype(np.int32)),
+            padded((some_bytes(3, 37, seed=5) | 1).astype(np.int32)),
+        )
+        operands: Operands = {"x": x, "other": other, "y": np.zeros((3, 37), np.int32)}
+        return Case(instruction, operands | _rows(4, "x", "other", "y"), function(x, other).astype(np.int32))
+
+    return case
+
+
+def _to_f32(tier: Tier, kernel: str) -> Case:
+    x = padded((some_bytes(3, 37) * 77777).astype(np.int32))
+    operands: Operands = {"x": x, "y": np.zeros((3, 37), F32)}
+    return Case(ops.TO_F32, operands | _rows(4, "x", "y"), x.astype(F32))
+
+
+def _arg_max8(tier: Tier, kernel: str) -> Case:
+    q = some_bytes(2, 9, 21)
+    operands: Operands = {"x": stored(q, tier), "y": np.zeros((2, 21), np.int32)}
+    operands |= {"outer": 2, "count": 9, "inner": 21}
+    return Case(ops.ARG_MAX8, operands, q.argmax(axis=1).astype(np.int32))
+
+
+def _gather_nd(tier: Tier, kernel: str) -> Case:
+    x, index = padded(some_bytes(4, 5, 6).astype(np.uint8)), np.array([[0, 4], [3, -1], [9, 2]], np.int32)
+    operands: Operands = {"x": x, "other": index, "y": np.zeros((3, 6), np.uint8)}
+    operands |= {"rows": 3, "depth": 2, "count": 6, "n0": 4, "n1": 5, "n2": 1, "n3": 1}
+    operands |= {"s0": 30, "s1": 6, "s2": 0, "s3": 0}
+    return Case(ops.GATHER_ND, operands, x[[0, 3, 3], [4, 0, 2]])
+
+
+def _resize8(tier: Tier, kernel: str) -> Case:
+    """Three rows between two, of one column."""
+    q = some_bytes(2, 1, 21)
+    rows, cols = np.array([[0, 21, 0], [0, 21, 256], [21, 21, 0]], np.int32), np.zeros((1, 3), np.int32)
+    operands: Operands = {"x": stored(q, tier), "y": np.zeros((3, 1, 21), np.uint8)}
+    operands |= {"rows": 3, "cols": 1, "channels": 21, "row_places": rows, "col_places": cols}
+    operands |= {"y_row": 21, "y_col": 21}
+    total = 3 * q[:1] + q[1:]
+    mean = np.sign(total) * ((np.abs(total) + 2) >> 2)
+    return Case(ops.RESIZE8, operands, stored(np.concatenate([q[:1], mean, q[1:]]), tier))
+
+
+def _lstm8(tier: Tier, kernel: str) -> Case:
+    """One row of 9 units, with straight lines for the functions of the gates."""
+    units, line = 9, np.arange(-(1 << 15), 1 << 15, dtype=np.int16)
+    x, other = (some_bytes(4 * units, seed=seed).astype(np.int32) * 100 for seed in (1, 5))
+    cell = (some_bytes(units, seed=3) * 200).astype(np.int16)
+    gates = (x + other).astype(np.int64).reshape(4, units)
+    operands: Operands = {"x": x, "other": other, "cell": cell, "rows": 1, "units": units}
+    operands |= {"logistic": line, "tanh": line}
+    if kernel == "lstm_cell8":
+        kept, new = halve(gates[1] * cell, 15), halve(gates[0] * gates[2], 18)
+        operands |= {"y": np.zeros(units, np.int16), "shift": 18, "clip": 20000}
+        return Case(ops.LSTM_CELL8, operands, np.clip(kept + new, -20000, 20000).astype(np.int16))
+    operands |= {
+        "y": np.zeros(units, np.uint8),
+        "multiplier": _M,
+        "shift_left": 0,
+        "shift_right": 20,
+        **LIMITS,
+    }
+    return Case(ops.LSTM_HIDDEN8, operands, stored(_fixed(gates[3] * cell, _M, -20), tier))
+
+
 _CASES: dict[str, Callable[[Tier, str], Case]] = {
     "quantize": _quantize,
+    "quantize_away": _quantize_away,
     "quantize_planes": _quantize_planes,
     "dequantize": _dequantize,
     "conv8": _conv8,
@@ -379,16 +462,29 @@ _CASES: dict[str, Callable[[Tier, str], Case]] = {
     "mul8_fixed": _fixed8,
     "softmax8": _softmax8,
     "table8": _table8,
+    "add_i32": _integers(ops.ADD_I32, lambda x, y: x + y),
+    "sub_i32": _integers(ops.SUB_I32, lambda x, y: x - y),
+    "mul_i32": _integers(ops.MUL_I32, lambda x, y: x * y),
+    "floor_div_i32": _integers(ops.FLOOR_DIV_I32, lambda x, y: x // y),
+    "to_f32": _to_f32,
+    "arg_max8": _arg_max8,
+    "gather_nd": _gather_nd,
+    "resize8": _resize8,
+    "lstm_cell8": _lstm8,
+    "lstm_hidden8": _lstm8,
     "fill": _fill,
     "copy": _copy,
     "transpose8": _transpose,
     "transpose32": _transpose,
+    "sqrt32": _sqrt32,
     "sigmoid32": _unary(ops.SIGMOID32, _logistic),
     "tanh32": _unary(ops.TANH32, np.tanh),
     "silu32": _unary(ops.SILU32, lambda x: x * _logistic(x)),
     "elu32": _unary(ops.ELU32, lambda x: np.where(x > 0, x, 0.5 * np.expm1(x)), alpha=0.5),
     "clamp32": _unary(ops.CLAMP32, lambda x: np.clip(x, -1.5, 2.5), lo=-1.5, hi=2.5),
     "add32": _binary32(ops.ADD32, lambda x, y: x + y),
+    "sub32": _binary32(ops.SUB32, lambda x, y: x - y),
+    "div32": _binary32(ops.DIV32, lambda x, y: x / y),
     "mul32": _binary32(ops.MUL32, lambda x, y: x * y),
     "softmax32": _unary(ops.SOFTMAX32, _softmax),
 }

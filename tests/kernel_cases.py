@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexarc.inference import instructions as ins
-from reflexarc.inference.graph.fixed import exp_table
+from reflexarc.inference.graph.fixed import exp_table, logistic, tanh
 from reflexarc.inference.instructions import Instruction
 from reflexarc.inference.isa import Tier
 from reflexarc.inference.pack import Heads, pack8, pack32, pack_taps
@@ -71,6 +71,10 @@ def cases(tier: Tier) -> Iterator[Case]:
         _unary,
         _binary32,
         _softmax,
+        _integers,
+        _find,
+        _resize,
+        _lstm,
         _move,
     )
     for make in makers:
@@ -112,6 +116,12 @@ def _quantize(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
         rows = {"rows": 3, "count": 37, "x_row": 160, "y_row": 41}
         yield Case(
             f"quantize zero={zero}", ins.QUANTIZE, "quantize",
+            {"x": _spread(x, 160), "y": Out(_rows(y, 41)), **rows, **common},
+        )  # fmt: skip
+        with np.errstate(over="ignore"):
+            y = _stored(tier, naive.quantize_away(x, scale, zero))
+        yield Case(
+            f"quantize_away zero={zero}", ins.QUANTIZE_AWAY, "quantize_away",
             {"x": _spread(x, 160), "y": Out(_rows(y, 41)), **rows, **common},
         )  # fmt: skip
         for channels, length in (
@@ -503,6 +513,7 @@ def _unary(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
         x = rng.normal(0, 3, (2, count)).astype(F)
         x.flat[: len(special)] = special[: x.size]
         for instruction, extra in (
+            (ins.SQRT32, {}),
             (ins.SIGMOID32, {}),
             (ins.TANH32, {}),
             (ins.SILU32, {}),
@@ -524,7 +535,7 @@ def _unary(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
 def _binary32(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
     for count in (1, 16, 45):
         x, other = (rng.normal(0, 3, (n, count)).astype(F) for n in (3, 1))
-        for instruction in (ins.ADD32, ins.MUL32):
+        for instruction in (ins.ADD32, ins.SUB32, ins.MUL32, ins.DIV32):
             y = getattr(naive, instruction.name)(x, other)
             yield Case(
                 f"{instruction.name} {count}", instruction, instruction.name,
@@ -549,6 +560,97 @@ def _softmax(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
                 "x_row": 4 * count, "y_row": 4 * count + 4,
             },
         )  # fmt: skip
+
+
+def _integers(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
+    ends = np.array([0, 1, -1, 2**31 - 1, -(2**31), 7], np.int32)
+    for count in (1, 19):
+        x, other = (rng.integers(-(2**31), 2**31, (3, count)).astype(np.int32) for _ in range(2))
+        other[1] = rng.integers(-9, 9, count)
+        x.flat[-6:], other.flat[-4:] = np.resize(ends, x.size)[-6:], np.resize(ends, x.size)[:4][-x.size :]
+        rows = {"rows": 3, "count": count, "x_row": 4 * count, "y_row": 4 * count + 8}
+        for instruction in (ins.ADD_I32, ins.SUB_I32, ins.MUL_I32, ins.FLOOR_DIV_I32):
+            y = getattr(naive, instruction.name)(x, other)
+            yield Case(
+                f"{instruction.name} {count}", instruction, instruction.name,
+                {
+                    "x": In(x), "other": In(other), "y": Out(_rows(y, 4 * count + 8), np.int32),
+                    "other_row": 4 * count, **rows,
+                },
+            )  # fmt: skip
+        y = _rows(naive.to_f32(x), 4 * count + 8)
+        yield Case("to_f32", ins.TO_F32, "to_f32", {"x": In(x), "y": Out(y, F), **rows})
+
+
+def _raw(y: Array) -> Out:
+    """Results that no tier stores in a way of its own."""
+    return Out(np.ascontiguousarray(y).view(np.uint8).reshape(-1), np.int32)
+
+
+def _find(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
+    for outer, count, inner in ((1, 300, 1), (3, 20, 17), (2, 1, 33)):
+        x = _values(rng, outer, count, inner)
+        yield Case(
+            f"arg_max8 {count}", ins.ARG_MAX8, "arg_max8",
+            {
+                "x": In(_stored(tier, x)), "y": _raw(naive.arg_max8(x)),
+                "outer": outer, "count": count, "inner": inner,
+            },
+        )  # fmt: skip
+    x = rng.integers(0, 256, (4, 5, 6, 7)).astype(np.uint8)
+    for depth in (1, 3, 4):
+        index = rng.integers(-2, 8, (9, depth)).astype(np.int32)
+        places = {f"n{k}": x.shape[k] for k in range(4)} | {f"s{k}": x.strides[k] for k in range(4)}
+        yield Case(
+            f"gather_nd {depth}", ins.GATHER_ND, "gather_nd",
+            {
+                "x": In(x), "other": In(index), "y": _raw(naive.gather_nd(x, index)), "rows": 9,
+                "depth": depth, "count": x[(0,) * depth].size, **places,
+            },
+        )  # fmt: skip
+
+
+def _resize(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
+    for channels in (1, 16, 37):
+        x = _values(rng, 3, 4, channels)
+        x[0] = 127
+        places = []
+        for n, m in ((3, 5), (4, 7)):
+            low = np.minimum(np.arange(m) * n // m, n - 1)
+            part = rng.choice([0, 256, 512, 1023], m)
+            places.append(np.stack([low, np.minimum(low + 1, n - 1), part], axis=1).astype(np.int32))
+        y = naive.resize8(x, *places)
+        row_places, col_places = (
+            (p * np.array([step, step, 1])).astype(np.int32)
+            for p, step in zip(places, (4 * channels, channels), strict=True)
+        )
+        y_col, y_row = channels + 3, 7 * (channels + 3) + 5
+        place = np.stack([_rows(row, y_col) for row in _stored(tier, y)])
+        yield Case(
+            f"resize8 {channels}", ins.RESIZE8, "resize8",
+            {
+                "x": In(_stored(tier, x)), "y": Out(_rows(place, y_row)), "rows": 5, "cols": 7,
+                "channels": channels, "row_places": In(row_places), "col_places": In(col_places),
+                "y_row": y_row, "y_col": y_col,
+            },
+        )  # fmt: skip
+
+
+def _lstm(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:
+    numbers = np.arange(-(1 << 15), 1 << 15)
+    functions = logistic(numbers, 3).astype(np.int16), tanh(numbers, 3).astype(np.int16)
+    tables = dict(zip(("logistic", "tanh"), (In(f) for f in functions), strict=True))
+    for units, clip in ((1, 1 << 15), (20, 9000)):
+        x, other = (rng.integers(-30000, 30000, (2, 4 * units)).astype(np.int32) for _ in range(2))
+        cell = rng.integers(-(1 << 15), 1 << 15, (2, units)).astype(np.int16)
+        common = {"x": In(x), "other": In(other), "cell": In(cell), "rows": 2, "units": units, **tables}
+        y = naive.lstm_cell8(x, other, cell, *functions, 18, clip)
+        operands = {"y": _raw(y), "shift": 18, "clip": clip}
+        yield Case(f"lstm_cell8 {units}", ins.LSTM_CELL8, "lstm_cell8", common | operands)
+        shifts = np.array([1700000000, -22], np.int32)
+        y = _stored(tier, naive.lstm_hidden8(x, other, cell, *functions, shifts, **_LIMITS))
+        operands = {"y": Out(y.reshape(-1)), **_words(shifts), **_LIMITS}
+        yield Case(f"lstm_hidden8 {units}", ins.LSTM_HIDDEN8, "lstm_hidden8", common | operands)
 
 
 def _move(tier: Tier, rng: np.random.Generator) -> Iterator[Case]:

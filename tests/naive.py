@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from naive_fixed import halve, high, reciprocal
+from naive_fixed import halve, high, reciprocal, wrap
 from naive_tflite import away, scale
 from numpy.typing import NDArray
 
@@ -38,6 +38,13 @@ def _windows(
 
 def quantize(x: Array, scale: np.float32, zero: int) -> Array:
     steps = np.rint(x / F(scale))
+    return np.where(np.isnan(steps), -128, np.clip(steps, -128 - zero, 127 - zero) + zero).astype(np.int8)
+
+
+def quantize_away(x: Array, scale: np.float32, zero: int) -> Array:
+    """Halves away from zero."""
+    with np.errstate(invalid="ignore"):
+        steps = away(x / F(scale))
     return np.where(np.isnan(steps), -128, np.clip(steps, -128 - zero, 127 - zero) + zero).astype(np.int8)
 
 
@@ -262,6 +269,84 @@ def add32(x: Array, other: Array) -> Array:
 
 def mul32(x: Array, other: Array) -> Array:
     return x * other
+
+
+def sub32(x: Array, other: Array) -> Array:
+    return x - other
+
+
+def div32(x: Array, other: Array) -> Array:
+    return x / other
+
+
+def sqrt32(x: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(x)
+
+
+def add_i32(x: Array, other: Array) -> Array:
+    return x + other
+
+
+def sub_i32(x: Array, other: Array) -> Array:
+    return x - other
+
+
+def mul_i32(x: Array, other: Array) -> Array:
+    return x * other
+
+
+def floor_div_i32(x: Array, other: Array) -> Array:
+    safe = np.where(other == 0, 1, other).astype(np.int64)
+    return np.where(other == 0, 0, x.astype(np.int64) // safe).astype(np.int32)
+
+
+def to_f32(x: Array) -> Array:
+    return x.astype(F)
+
+
+def arg_max8(x: Array) -> Array:
+    """Along the middle of [outer, count, inner]."""
+    return x.argmax(axis=1).astype(np.int32)
+
+
+def gather_nd(x: Array, index: Array) -> Array:
+    """index [rows, depth]."""
+    ends = np.array(x.shape[: index.shape[1]]) - 1
+    return np.stack([x[tuple(np.clip(row, 0, ends))] for row in index])
+
+
+def resize8(x: Array, row_places: Array, col_places: Array) -> Array:
+    """Places [n, 3]: the element below, that above, 1024ths between them."""
+    y = np.empty((len(row_places), len(col_places), x.shape[2]), np.int8)
+    for i, (a, b, down) in enumerate(row_places):
+        for j, (c, d, along) in enumerate(col_places):
+            q = x.astype(np.int64)
+            near = q[a, c] * (1024 - along) + q[a, d] * along
+            far = q[b, c] * (1024 - along) + q[b, d] * along
+            y[i, j] = away((near * (1024 - down) + far * down) / 2.0**20)
+    return y
+
+
+def lstm_cell8(
+    x: Array, other: Array, cell: Array, logistic: Array, tanh: Array, shift: int, clip: int
+) -> Array:
+    """Tables by number + 32768."""
+    i, f, g, _ = np.split(np.clip(x + other, -32768, 32767) + 32768, 4, axis=1)
+    y = np.empty(cell.shape, np.int16)
+    for at in np.ndindex(cell.shape):
+        kept = wrap(halve(int(logistic[f[at]]) * int(cell[at]), 15), 16)
+        new = wrap(halve(int(logistic[i[at]]) * int(tanh[g[at]]), shift), 16)
+        y[at] = max(-clip, min(clip, max(-32768, min(32767, kept + new))))
+    return y
+
+
+def lstm_hidden8(
+    x: Array, other: Array, cell: Array, logistic: Array, tanh: Array, shifts: Array, **limits: int
+) -> Array:
+    gate = np.split(np.clip(x + other, -32768, 32767) + 32768, 4, axis=1)[3]
+    shown = logistic[gate].astype(np.int64) * tanh[cell.astype(np.int64) + 32768]
+    return _scaled(shown, shifts, **limits).astype(np.int8)
 
 
 def softmax32(x: Array) -> Array:

@@ -8,10 +8,13 @@ from reflexarc.inference.instructions import (
     ADD32,
     BLOCK,
     CLAMP32,
+    DIV32,
     ELU32,
     MUL32,
     SIGMOID32,
     SILU32,
+    SQRT32,
+    SUB32,
     TANH32,
 )
 from reflexarc.inference.kernels._share import share
@@ -25,6 +28,7 @@ from reflexarc.inference.simd import (
     peek_i64,
     select,
     sigmoid,
+    sqrt,
     store_f32,
     store_first_f32,
     tanh,
@@ -94,6 +98,11 @@ def _tanh_of(operands: int, x: Any) -> Any:
 
 
 @helper
+def _sqrt_of(operands: int, x: Any) -> Any:
+    return sqrt(x)
+
+
+@helper
 def _silu_of(operands: int, x: Any) -> Any:
     return x * sigmoid(x)
 
@@ -120,10 +129,21 @@ def _product(x: Any, other: Any) -> Any:
     return x * other
 
 
+@helper
+def _difference(x: Any, other: Any) -> Any:
+    return x - other
+
+
+@helper
+def _quotient(x: Any, other: Any) -> Any:
+    return x / other
+
+
 KERNELS = (
     *(
         _unary(i.name, i.at, i.inline, function)
         for i, function in (
+            (SQRT32, _sqrt_of),
             (SIGMOID32, _sigmoid_of),
             (TANH32, _tanh_of),
             (SILU32, _silu_of),
@@ -132,5 +152,7 @@ KERNELS = (
         )
     ),
     _binary(ADD32.name, ADD32.at, _sum),
+    _binary(SUB32.name, SUB32.at, _difference),
     _binary(MUL32.name, MUL32.at, _product),
+    _binary(DIV32.name, DIV32.at, _quotient),
 )

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reflexarc.inference.instructions import BLOCK, DEQUANTIZE, QUANTIZE, QUANTIZE_PLANES
+from reflexarc.inference.instructions import (
+    BLOCK,
+    DEQUANTIZE,
+    QUANTIZE,
+    QUANTIZE_AWAY,
+    QUANTIZE_PLANES,
+)
 from reflexarc.inference.kernels._lanes import scatter8, scatter16, scatter32, scatter_pairs
 from reflexarc.inference.kernels._share import share
 from reflexarc.inference.simd import (
@@ -22,6 +28,8 @@ from reflexarc.inference.simd import (
     poke_i8,
     poke_i32,
     round_i32,
+    select,
+    splat_i32,
     store_f32,
     store_first_f32,
     store_first_q,
@@ -38,21 +46,37 @@ def _quantized(x: Any, scale: float, zero: int) -> Any:
     return round_i32(minimum(maximum(x / scale, -128.0 - zero), 127.0 - zero)) + zero
 
 
-def quantize(instruction: int, thread: int, threads: int) -> None:
-    """Rows of floats to rows of 8-bit."""
-    block = peek_i64(instruction + BLOCK)
-    x, y, count = peek_i64(block + _rows.x), peek_i64(block + _rows.y), peek_i64(block + _rows.count)
-    x_row, y_row = peek_i64(block + _rows.x_row), peek_i64(block + _rows.y_row)
-    scale, zero = peek_f32(block + _rows.scale), peek_i32(block + _rows.zero)
-    first, last = share(peek_i64(block + _rows.rows), thread, threads)
-    for row in range(first, last):
-        a, to, end = x + row * x_row, y + row * y_row, y + row * y_row + count
-        while to + LANES <= end:
-            store_q(to, _quantized(load_f32(a), scale, zero))
-            a += 4 * LANES
-            to += LANES
-        if to < end:
-            store_first_q(to, _quantized(load_first_f32(a, end - to), scale, zero), end - to)
+@helper
+def _quantized_away(x: Any, scale: float, zero: int) -> Any:
+    """As `_quantized`, halves away from zero."""
+    steps = minimum(maximum(x / scale, -128.0 - zero), 127.0 - zero)
+    even = round_i32(steps)
+    rest = steps - to_f32(even)
+    up = select(rest >= 0.5, splat_i32(1), splat_i32(0))
+    down = select(rest <= -0.5, splat_i32(1), splat_i32(0))
+    return even + select(steps > 0.0, up, -down) + zero
+
+
+def _quantize(name: str, quantized: Any) -> Any:
+    """The kernel that rounds as `quantized` does."""
+
+    def kernel(instruction: int, thread: int, threads: int) -> None:
+        block = peek_i64(instruction + BLOCK)
+        x, y, count = peek_i64(block + _rows.x), peek_i64(block + _rows.y), peek_i64(block + _rows.count)
+        x_row, y_row = peek_i64(block + _rows.x_row), peek_i64(block + _rows.y_row)
+        scale, zero = peek_f32(block + _rows.scale), peek_i32(block + _rows.zero)
+        first, last = share(peek_i64(block + _rows.rows), thread, threads)
+        for row in range(first, last):
+            a, to, end = x + row * x_row, y + row * y_row, y + row * y_row + count
+            while to + LANES <= end:
+                store_q(to, quantized(load_f32(a), scale, zero))
+                a += 4 * LANES
+                to += LANES
+            if to < end:
+                store_first_q(to, quantized(load_first_f32(a, end - to), scale, zero), end - to)
+
+    kernel.__name__ = name
+    return kernel
 
 
 def quantize_planes(instruction: int, thread: int, threads: int) -> None:
@@ -153,4 +177,9 @@ def dequantize(instruction: int, thread: int, threads: int) -> None:
             store_first_f32(to, to_f32(load_q(a) - zero) * scale, left)
 
 
-KERNELS = (quantize, quantize_planes, dequantize)
+KERNELS = (
+    _quantize(QUANTIZE.name, _quantized),
+    _quantize(QUANTIZE_AWAY.name, _quantized_away),
+    quantize_planes,
+    dequantize,
+)

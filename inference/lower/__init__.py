@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 from reflexarc.inference.graph.ir import Graph, Tensor
 from reflexarc.inference.isa import Tier
-from reflexarc.inference.lower import conv, elementwise, pool, quantize, reduce, rowwise, shape
+from reflexarc.inference.lower import (
+    conv,
+    elementwise,
+    gather,
+    pool,
+    quantize,
+    recurrent,
+    reduce,
+    resize,
+    rowwise,
+    shape,
+)
 from reflexarc.inference.lower.context import LOWERINGS, Context
 from reflexarc.inference.lower.value import NO_HALO, Halo, Value
 from reflexarc.inference.program import Program, ProgramError, finish
@@ -16,10 +27,13 @@ __all__ = [
     "Lowered",
     "conv",
     "elementwise",
+    "gather",
     "lower",
     "pool",
     "quantize",
+    "recurrent",
     "reduce",
+    "resize",
     "rowwise",
     "shape",
 ]

@@ -24,7 +24,7 @@ from reflexarc.inference.lower.value import (
     merged,
     rows,
 )
-from reflexarc.inference.program import Listing, ProgramError
+from reflexarc.inference.program import Listing, ProgramError, Ref
 
 PARALLEL_ELEMENTS = 1 << 16
 """Elements from which a step of moving or element-wise work is shared by the threads."""
@@ -45,13 +45,15 @@ def lowering(*ops: str) -> Callable[[Lowering], Lowering]:
 
 @dataclass
 class Context:
-    """The state of one lowering; `values` says where the tensors lie that have been computed."""
+    """The state of one lowering; `values` says where the tensors lie that have been computed, `tables` where
+    constants do that several nodes use."""
 
     graph: Graph
     tier: Tier
     halos: dict[str, Halo]
     listing: Listing = field(default_factory=Listing)
     values: dict[str, Value] = field(default_factory=dict)
+    tables: dict[str, Ref] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._readers: dict[str, list[Node]] = {}

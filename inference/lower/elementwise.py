@@ -10,14 +10,21 @@ from reflexarc.inference.instructions import (
     ADD8,
     ADD8_FIXED,
     ADD32,
+    ADD_I32,
     CLAMP32,
+    DIV32,
     ELU32,
+    FLOOR_DIV_I32,
     MUL8,
     MUL8_FIXED,
     MUL32,
+    MUL_I32,
     SIGMOID32,
     SILU32,
+    SQRT32,
     SUB8_FIXED,
+    SUB32,
+    SUB_I32,
     TABLE8,
     TANH32,
     Instruction,
@@ -27,7 +34,7 @@ from reflexarc.inference.lower.scaling import limits, scale_words
 from reflexarc.inference.lower.value import Value
 from reflexarc.inference.program import ProgramError
 
-_PLAIN = {"sigmoid": SIGMOID32, "tanh": TANH32, "silu": SILU32}
+_PLAIN = {"sigmoid": SIGMOID32, "tanh": TANH32, "silu": SILU32, "sqrt": SQRT32}
 
 
 def bounds(node: Node) -> tuple[float, float]:
@@ -45,7 +52,7 @@ def activate(context: Context, node: Node, kind: Attr, x: Value, y: Value) -> No
     _unary(context, node, str(kind), x, y)
 
 
-@lowering("relu", "clip", "elu", "silu", "sigmoid", "tanh")
+@lowering("relu", "clip", "elu", "silu", "sigmoid", "tanh", "sqrt")
 def unary(context: Context, node: Node) -> None:
     """A function of one float."""
     _unary(context, node, node.op, context.value(node.inputs[0]), context.output(node))
@@ -73,7 +80,7 @@ def _unary(context: Context, node: Node, kind: str, x: Value, y: Value) -> None:
         )
 
 
-@lowering("add", "sub", "mul")
+@lowering("add", "sub", "mul", "div", "floor_div")
 def binary(context: Context, node: Node) -> None:
     """A function of two elements, the operands broadcast."""
     instruction, extra = _binary(context, node)
@@ -97,7 +104,13 @@ def binary(context: Context, node: Node) -> None:
 
 _BINARY = {
     ("add", "f32", ""): ADD32,
+    ("sub", "f32", ""): SUB32,
     ("mul", "f32", ""): MUL32,
+    ("div", "f32", ""): DIV32,
+    ("add", "i32", ""): ADD_I32,
+    ("sub", "i32", ""): SUB_I32,
+    ("mul", "i32", ""): MUL_I32,
+    ("floor_div", "i32", ""): FLOOR_DIV_I32,
     ("add", "i8", ""): ADD8,
     ("mul", "i8", ""): MUL8,
     ("add", "i8", "fixed"): ADD8_FIXED,

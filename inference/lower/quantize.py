@@ -6,7 +6,14 @@ from math import prod
 from typing import Any
 
 from reflexarc.inference.graph.ir import Node
-from reflexarc.inference.instructions import DEQUANTIZE, QUANTIZE, QUANTIZE_PLANES, Instruction
+from reflexarc.inference.instructions import (
+    DEQUANTIZE,
+    QUANTIZE,
+    QUANTIZE_AWAY,
+    QUANTIZE_PLANES,
+    TO_F32,
+    Instruction,
+)
 from reflexarc.inference.lower.context import PARALLEL_ELEMENTS, Context, lowering
 from reflexarc.inference.lower.value import Value, is_in_rows, merged
 from reflexarc.inference.program import ProgramError
@@ -19,8 +26,9 @@ def quantize(context: Context, node: Node) -> None:
     y = context.output(node, lambda view: is_in_rows(view) or _planes(x, view) is not None)
     scale, zero = context.scale(node.outputs[0])
     planes = _planes(x, y)
-    if planes is None:
-        _by_rows(context, node, QUANTIZE, x, y, float(scale), zero)
+    away = node.attrs.get("rounding") == "away"
+    if planes is None or away:
+        _by_rows(context, node, QUANTIZE_AWAY if away else QUANTIZE, x, y, float(scale), zero)
         return
     context.listing.emit(
         QUANTIZE_PLANES,
@@ -62,6 +70,28 @@ def dequantize(context: Context, node: Node) -> None:
     x, y = context.value(node.inputs[0]), context.output(node)
     scale, zero = context.scale(node.inputs[0])
     _by_rows(context, node, DEQUANTIZE, x, y, float(scale), zero)
+
+
+@lowering("cast")
+def cast(context: Context, node: Node) -> None:
+    """Integers to float: 8-bit ones as if their scale were 1."""
+    dtype, target = (context.tensor(name).dtype for name in (node.inputs[0], node.outputs[0]))
+    if target != "f32" or dtype not in ("i8", "u8", "i32"):
+        raise ProgramError(f"{node}: cast of {dtype} to {target} has no kernel")
+    x, y = context.value(node.inputs[0]), context.output(node)
+    if dtype != "i32":
+        _by_rows(context, node, DEQUANTIZE, x, y, 1.0, -128 if dtype == "u8" else 0)
+        return
+    for found in context.as_rows((node.inputs[0], node.outputs[0]), (x, y)):
+        context.listing.emit(
+            TO_F32,
+            x=found.refs[0],
+            y=found.refs[1],
+            rows=found.rows,
+            count=found.count,
+            x_row=found.steps[0],
+            y_row=found.steps[1],
+        )
 
 
 def _by_rows(

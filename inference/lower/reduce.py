@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from reflexarc.inference.graph.ir import Node
-from reflexarc.inference.instructions import SUM_POOL8
+from reflexarc.inference.instructions import ARG_MAX8, SUM_POOL8
 from reflexarc.inference.lower.context import Context, lowering
 from reflexarc.inference.lower.pool import windows
 from reflexarc.inference.lower.scaling import limits, scale_words
@@ -23,6 +23,16 @@ def reduce_sum(context: Context, node: Node) -> None:
     extra = {"x_zero": zero, **scale_words(node, 0), **limits(context, node)}
     geometry = ((x.shape[1], 1), (1, 1), (0, 0, 0, 0), (1, 1))
     windows(context, SUM_POOL8, SUM_POOL8.name, (x, y), geometry, extra)
+
+
+@lowering("arg_max")
+def arg_max(context: Context, node: Node) -> None:
+    """Of 8-bit elements."""
+    if context.tensor(node.inputs[0]).dtype != "i8":
+        raise ProgramError(f"{node}: arg_max of {context.tensor(node.inputs[0]).dtype} has no kernel")
+    x, y = image(context, node)
+    outer, count, _, inner = x.shape
+    context.listing.emit(ARG_MAX8, x=x.ref, y=y.ref, outer=outer, count=count, inner=inner)
 
 
 def image(context: Context, node: Node) -> tuple[Value, Value]:

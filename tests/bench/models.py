@@ -36,6 +36,8 @@ SHARED = (
     "audio/okay_nabu.tflite",
     "coral/mobilenet_v1_0.25_128_quant.tflite",
     "coral/tf2_mobilenet_v2_1.0_224_ptq.tflite",
+    "coral/movenet_single_pose_lightning_ptq.tflite",
+    "tflm/trained_lstm_int8.tflite",
 )
 
 

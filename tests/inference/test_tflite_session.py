@@ -18,6 +18,7 @@ MODELS = Path(os.environ.get("REFLEXARC_SHARED", Path(__file__).parents[3] / "sh
 NAMES = (
     "audio/okay_nabu",
     "coral/mobilenet_v1_0.25_128_quant",
+    "coral/movenet_single_pose_lightning_ptq",
     "coral/tf2_mobilenet_v2_1.0_224_ptq",
     "mlperf_tiny/ad01_fp32",
     "mlperf_tiny/ad01_int8",
@@ -28,6 +29,7 @@ NAMES = (
     "mlperf_tiny/vww_96_float",
     "mlperf_tiny/vww_96_int8",
     "tflm/micro_speech_quantized",
+    "tflm/trained_lstm_int8",
 )
 
 
