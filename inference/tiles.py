@@ -12,7 +12,11 @@ from reflexarc.inference.isa import Tier
 
 Tile = tuple[int, int]
 
-_MANY = ((1, 1), (4, 1), (8, 1), (1, 2), (4, 2), (5, 2), (10, 2), (5, 3), (1, 4), (4, 4), (5, 4), (1, 8))
+_MANY = (
+    *((1, 1), (4, 1), (8, 1), (1, 2), (4, 2), (5, 2), (10, 2), (5, 3)),
+    *((1, 4), (3, 4), (4, 4), (5, 4), (6, 4), (1, 8)),
+)
+_SMULL_32 = tuple(tile for tile in _MANY if tile != (6, 4))  # a pass needs more registers than it leaves
 _DPBUSD_16 = ((1, 1), (4, 1), (8, 1), (1, 2), (4, 2), (5, 2), (6, 2), (1, 4), (2, 4), (1, 8))
 _MADD_16 = ((1, 1), (4, 1), (1, 2), (2, 2), (4, 2), (5, 2), (1, 4), (1, 8))
 
@@ -32,7 +36,7 @@ def _registers(tier: Tier) -> int:
 def conv8_tiles(tier: Tier) -> tuple[Tile, ...]:
     """Tiles of the 8-bit convolution."""
     if _registers(tier) == 32:
-        return _MANY
+        return _SMULL_32 if tier.dot == "smull" else _MANY
     return _DPBUSD_16 if tier.dot == "dpbusd" else _MADD_16
 
 
@@ -86,15 +90,18 @@ class Work:
         """Half cycles of a row.
 
         A step takes P * V products, or P + V loads, two a cycle, whichever are more, and no less than a
-        product's latency; 8-bit products in two passes take four operations each, and each operand one more
-        in a pass, of which four are done in a cycle. Each tile has a start, and each of its vectors an end.
+        product's latency; weights that do not stay in the nearest cache count twice. 8-bit products in two
+        passes take four operations each, and each operand one more in a pass, of which four are done in a
+        cycle. Each tile has a start, and each of its vectors an end.
         """
         p, v = tile
         count = -(-self.cols // p) * -(-channels // (v * self.tier.lanes))
         two_passes = self.narrow and parts(self.tier) == 2
-        step = 2 * p * v + p + v if two_passes else max(p * v, p + v)
+        far = 1 + (self.steps * v * self.tier.lanes * 4 > _NEAR)
+        step = 2 * p * v + p + far * v if two_passes else max(p * v, p + far * v)
         return count * (self.steps * max(step, _LATENCY) + _END * p * v + _START)
 
 
+_NEAR = 24 << 10  # bytes of a group's weights that stay in the nearest cache beside all else
 _LATENCY, _START, _END = 8, 20, 4  # half cycles, of the CPUs this was measured on
 _INSTRUCTION = 100  # half cycles it takes to begin one

@@ -46,5 +46,7 @@ def emit_scale(b: Any, x: Any, m: Any, left: Any, right: Any) -> Any:
     return emit_halve(b, emit_high(b, b.shl(x, left), m), right)
 
 
+halve = define(fixed(I32, I32, I32), emit_halve)
+"""halve(x, n)."""
 scale = define(fixed(I32, I32, I32, I32, I32), emit_scale)
 """scale(x, m, left, right)."""

@@ -27,9 +27,8 @@ def depthwise(
     """`x` begins at the first window, `window` says where its elements lie, `steps` are the bytes between
     the windows of two rows, and of two columns."""
     w, heads, limits = _weights(context, node)
-    axes = [0, 1]
-    if y.shape[2] < 4 <= y.shape[1]:
-        axes.reverse()  # a narrow image's columns are taken for its rows
+    images = ((0, 1), (1, 0))  # columns may be taken for rows
+    axes = min(images, key=lambda axes: _cost(context, y.shape[1 + axes[0]], y.shape[1 + axes[1]])[0])
     taps = w.transpose(0, *(1 + axis for axis in axes))
     (rows, cols), (x_row, x_col), (y_row, y_col), (kernel_row, kernel_col) = (
         tuple(each[axis] for axis in axes) for each in (y.shape[1:3], steps, y.steps[1:3], window.steps[:2])
@@ -41,7 +40,7 @@ def depthwise(
     instruction = {"f32": DEPTHWISE32, "i8": DEPTHWISE8}[context.tensor(node.inputs[0]).dtype]
     if node.attrs.get("rounding") == "fixed":
         instruction = DEPTHWISE8_FIXED
-    outputs = min((p for p in depthwise_outputs(context.tier) if p <= cols), key=partial(_cost, cols))
+    _, outputs = _cost(context, rows, cols)
     for n in range(y.shape[0]):
         context.listing.emit(
             instruction,
@@ -78,9 +77,11 @@ def _weights(context: Context, node: Node) -> tuple[Any, Heads, dict[str, Any]]:
     return scaled.w[..., 0].astype(np.int32), heads, scaled.limits
 
 
-def _cost(cols: int, outputs: int) -> int:
-    """Of a row: a step takes a product an output, no less than a product's latency, and some loads."""
-    return -(-cols // outputs) * (max(outputs, 5) + 2)
+def _cost(context: Context, rows: int, cols: int) -> tuple[int, int]:
+    """The least time and the tile that takes it: a step has a product an output, no fewer than fill a
+    product's latency, and some loads."""
+    fitting = (p for p in depthwise_outputs(context.tier) if p <= cols)
+    return min((rows * -(-cols // p) * (max(p, 5) + 2), p) for p in fitting)
 
 
 def _stride(outputs: int, taps: int, x_col: int, kernel_col: int) -> str:

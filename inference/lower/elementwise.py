@@ -137,6 +137,8 @@ def _scales(context: Context, node: Node, fixed: bool) -> dict[str, Any]:
         common |= scale_words(node, -1)
         if node.op != "mul":
             common |= scale_words(node, 0, "x_") | scale_words(node, 1, "other_")
+            if common["x_shift_left"] or common["other_shift_left"]:
+                raise ProgramError(f"{node}: the scale of an operand is above that of the sum")
         return common
     if node.op == "add":
         return common | {"x_scale": float(sa / sy), "other_scale": float(sb / sy)}
