@@ -1,13 +1,13 @@
-"""A model file of either format, told apart by what it holds."""
+"""A model file of either format, told apart by what it holds; only its own reader is imported."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from reflexarc.inference.graph import onnx, tflite
 from reflexarc.inference.graph.ir import Graph, ModelError
-from reflexarc.inference.graph.tflite.codes import IDENTIFIER
+
+TFLITE = b"TFL3"  # the FlatBuffer's file identifier
 
 
 def load(path: Path | str, dims: Mapping[str, int] | None = None) -> Graph:
@@ -20,4 +20,10 @@ def load(path: Path | str, dims: Mapping[str, int] | None = None) -> Graph:
             head = file.read(8)
     except OSError as error:
         raise ModelError(f"{path}: {error.strerror}") from None
-    return tflite.load(path) if head[4:] == IDENTIFIER else onnx.load(path, dims)
+    if head[4:] == TFLITE:
+        from reflexarc.inference.graph import tflite
+
+        return tflite.load(path)
+    from reflexarc.inference.graph import onnx
+
+    return onnx.load(path, dims)

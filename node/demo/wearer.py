@@ -17,11 +17,14 @@ import zmq
 from reflexarc.node import wire
 from reflexarc.node.clock import SECOND, now
 from reflexarc.node.config.load import load
+from reflexarc.node.config.priority import Priority
 from reflexarc.node.config.schema import Config
 from reflexarc.node.log import read_log
 from reflexarc.node.player import Player, stream_sockets
+from reflexarc.node.realtime import prioritize
 from reflexarc.node.sockets import Sockets, receive, wait_for_subscriber
 
+BELOW_THE_NODE = Priority("fifo", 30)  # where permitted: a sensor and an actuator have cores of their own
 JOIN_S = 60.0  # for the node to subscribe
 LINGER_NS = SECOND  # for the last commands
 
@@ -77,6 +80,7 @@ def _feel(commands: zmq.Socket[bytes], felt: Felt, until: int) -> None:
 def main() -> None:
     """Read the order, play, write the account."""
     order = json.loads(sys.stdin.readline())
+    prioritize(BELOW_THE_NODE, "wearer")
     account = wear(load(Path(order["config"])), Path(order["recording"]), order["speed"])
     print(json.dumps(account), flush=True)
 
