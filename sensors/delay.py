@@ -1,8 +1,9 @@
 """How long data waited in buffers: receipt less stamp, above its minimum of the last minute.
 
 The two clocks need not agree, only to run alike: the minimum is the least delay seen, whatever the offset
-between them. Where the stamps fall, the publisher's clock stepped back, and the minimum moves along; a delay
-that is below the minimum by more than a tolerance (a stamp from the future, or a clock that stepped forward)
+between them. Where the stamps fall, the publisher's clock stepped back, and the minimum moves along: by a
+frame's time, or after a pause (a sensor that was started anew) by the pause, which is no delay. A delay that
+is below the minimum by more than a tolerance (a stamp from the future, or a clock that stepped forward)
 counts when the next frame shows the same.
 """
 
@@ -33,9 +34,9 @@ class Delay:
         """A frame stamped `t`, in the order of the stream."""
         if self._t < 0:
             self._received = received
-        elif t < self._t:
-            self._offset += self._t + self._span_ns - t
         passed = received - self._received
+        if t < self._t:
+            self._offset += self._t + (passed if passed > _SECOND else self._span_ns) - t
         self._elapsed += passed if passed < _SECOND else _SECOND
         self._received = received
         delay = received - t - self._offset

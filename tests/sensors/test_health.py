@@ -180,6 +180,14 @@ def test_a_clock_step_of_the_publisher_is_no_delay(step: int) -> None:
     assert max(delays) <= PERIOD // MS
 
 
+@pytest.mark.parametrize("pause", [2 * SECOND, 5 * SECOND, 3600 * SECOND])
+def test_a_sensor_started_anew_with_an_older_clock_is_no_delay(pause: int) -> None:
+    frames = on_time(300)
+    again = [received(f, f.received + pause, f.t - 3600 * SECOND) if f.seq >= 150 else f for f in frames]
+    _, delays = fed(again)
+    assert max(delays) <= PERIOD // MS
+
+
 @pytest.mark.parametrize("offset", [-(10**18), -SECOND, SECOND, 10**18])
 def test_rule_4_one_bad_stamp_does_not_poison_the_delay(offset: int) -> None:
     frames = on_time(300, lag=5 * MS)
