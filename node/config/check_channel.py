@@ -7,6 +7,9 @@ from reflexarc.node.config.rules import nearest
 from reflexarc.node.config.schema import Channel, Config, FromLabels, Pipeline, Value
 
 
+LABELLED = "write { LABEL = number, otherwise = number }"
+
+
 def channel(config: Config, channel: Channel, at: Section) -> None:
     """Add every problem of a channel that more than one key is part of."""
     if at.clean("max_rate_hz", "rate_hz") and channel.max_rate_hz < channel.rate_hz:
@@ -58,7 +61,12 @@ def _labels(channel: Channel, pipeline: Pipeline, at: Section) -> None:
     if not at.problems.clean(f"{source}.decide"):
         return
     for value in channel.values.values():
-        for label in value.source.values if isinstance(value.source, FromLabels) else ():
+        if not isinstance(value.source, FromLabels):
+            if at.clean(f"values.{value.name}.from"):
+                why = f"{source} decides a label, its decisions hold no values"
+                at.add(f"values.{value.name}.from", f"value.{value.source.name}: {why}; {LABELLED}")
+            continue
+        for label in value.source.values:
             if label not in pipeline.decide.labels:
                 known = nearest(label, pipeline.decide.labels)
                 at.add(f"values.{value.name}.from.{label}", f"is not a label of {source}{known}")

@@ -17,7 +17,7 @@ from node_config import TEXT
 from reflexarc.node.config.load import build, load, parse
 from reflexarc.node.config.priority import Priority
 from reflexarc.node.config.problems import ConfigError
-from reflexarc.node.config.schema import FromLabels, FromValue
+from reflexarc.node.config.schema import FromLabels
 
 SHIPPED = Path(__file__).parents[2] / "configs" / "exosuit.toml"
 
@@ -176,14 +176,19 @@ def test_insecure_permits_other_machines() -> None:
     assert parse(text, Path("/")).node.insecure
 
 
-def test_a_named_value_and_one_factor_for_all() -> None:
-    start = TEXT.index("from = {")
-    text = TEXT[:start] + 'from = "value.angle", scale = 2 }'
-    text = text.replace("deadline_ms = 20", "deadline_ms = 20\nscale = 0.5\noffset = [1, 2, 3, 4, 5, 6]")
+def test_one_factor_for_all_or_one_for_each() -> None:
+    text = TEXT.replace("deadline_ms = 20", "deadline_ms = 20\nscale = 0.5\noffset = [1, 2, 3, 4, 5, 6]")
     config = parse(text, Path("/"))
-    assert config.channels["knee"].values["torque"].source == FromValue("angle")
     assert config.pipelines["gait"].scale == (0.5,)
     assert config.pipelines["gait"].offset == (1, 2, 3, 4, 5, 6)
+
+
+def test_a_decision_on_a_label_has_no_values_to_follow() -> None:
+    text = TEXT[: TEXT.index("from = {")] + 'from = "value.angle", scale = 2 }'
+    with pytest.raises(ConfigError) as caught:
+        parse(text, Path("/"))
+    (problem,) = caught.value.problems
+    assert problem.startswith("channel.knee.values.torque.from: value.angle: pipeline.gait decides a label")
 
 
 def test_the_largest_message_holds_every_number_at_its_longest() -> None:
