@@ -5,7 +5,9 @@ from __future__ import annotations
 from math import inf, prod
 from typing import Any
 
-from reflexarc.inference.graph.ir import Attr, Node
+import numpy as np
+
+from reflexarc.inference.graph.ir import Attr, Node, Shape
 from reflexarc.inference.instructions import (
     ADD8,
     ADD8_FIXED,
@@ -31,7 +33,7 @@ from reflexarc.inference.instructions import (
 )
 from reflexarc.inference.lower.context import PARALLEL_ELEMENTS, Context, lowering
 from reflexarc.inference.lower.scaling import limits, scale_words
-from reflexarc.inference.lower.value import Value
+from reflexarc.inference.lower.value import Value, dense_steps
 from reflexarc.inference.program import ProgramError
 
 _PLAIN = {"sigmoid": SIGMOID32, "tanh": TANH32, "silu": SILU32, "sqrt": SQRT32}
@@ -85,7 +87,7 @@ def binary(context: Context, node: Node) -> None:
     """A function of two elements, the operands broadcast."""
     instruction, extra = _binary(context, node)
     y = context.output(node)
-    operands = [context.value(name).broadcast(y.shape) for name in node.inputs]
+    operands = [_broadcast(context, name, y.shape) for name in node.inputs]
     for found in context.as_rows((*node.inputs, *node.outputs), (*operands, y)):
         context.listing.emit(
             instruction,
@@ -100,6 +102,24 @@ def binary(context: Context, node: Node) -> None:
             y_row=found.steps[2],
             **extra,
         )
+
+
+_ROW = 256
+"""Elements of a row from which it pays to begin one."""
+
+
+def _broadcast(context: Context, name: str, shape: Shape) -> Value:
+    """An operand repeated to a shape; a constant is repeated in memory until its rows are long."""
+    data = context.tensor(name).data
+    if data is None:
+        return context.value(name).broadcast(shape)
+    data = context.stored(data).reshape((1,) * (len(shape) - data.ndim) + data.shape)
+    axis = len(shape)
+    while axis > 0 and prod(shape[axis:]) < _ROW:
+        axis -= 1
+    data = np.ascontiguousarray(np.broadcast_to(data, (*data.shape[:axis], *shape[axis:])))
+    steps = dense_steps(data.shape, data.itemsize)
+    return Value(context.listing.constant(data), data.shape, steps, data.itemsize).broadcast(shape)
 
 
 _BINARY = {
