@@ -32,30 +32,52 @@ from reflexarc.node.demo.screen import Lines, Panelled, Screen
 from reflexarc.node.demo.show import Outcome, Show
 from reflexarc.node.log import read_log
 
+_WHY = {"stall": "the worker stood still, the machine was taken from it"}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("--speed", type=float, default=5.0, metavar="X", help="times real time (default: 5)")
+    parser.add_argument(
+        "--speed", type=_speed, default=5.0, metavar="X", help="times real time, 0.1 to 20 (default: 5)"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
 
 def run(args: argparse.Namespace) -> int:
     """Play; 0 where everything was as it should be."""
-    if not 0.1 <= args.speed <= 20:
-        raise ValueError(f"--speed: {args.speed:g} is not within 0.1 to 20")
     configs = Path(str(files("reflexarc.configs")))
     path, recording = configs / "exosuit.toml", configs / "exosuit" / "exosuit.mcap"
     config = load(path)
     _build_kernels(config)
     entries, _ = read_log(recording)
     score = Score(series_of(entries), _span_ns(config))
-    outcome = Show(config, path, recording, args.speed, score).run(_screen(args.json))
-    good = outcome.whole and outcome.accuracy >= STATED_ACCURACY
-    if args.json:
-        print(json.dumps(outcome.to_map()))
-    else:
-        print(_summary(outcome, good))
-    return 0 if good else 1
+    try:
+        outcome = Show(config, path, recording, args.speed, score).run(_screen(args.json))
+    except KeyboardInterrupt:
+        print(f"stopped: of {score.judged} decisions with a label {score.accuracy:.3f} were right so far")
+        return 130
+    faults = _faults(outcome)
+    print(json.dumps(outcome.to_map()) if args.json else _summary(outcome, faults))
+    return 1 if faults else 0
+
+
+def _speed(text: str) -> float:
+    speed = float(text)
+    if not 0.1 <= speed <= 20:
+        raise argparse.ArgumentTypeError(f"{text} is not within 0.1 to 20")
+    return speed
+
+
+def _faults(outcome: Outcome) -> list[str]:
+    """What was not as it should be."""
+    faults = []
+    if outcome.accuracy < STATED_ACCURACY:
+        faults.append(f"accuracy {outcome.accuracy:.3f} is below {STATED_ACCURACY:.3f}")
+    lost = outcome.sent - int(str(outcome.frames["received"]))
+    if lost:
+        faults.append(f"{lost} frames were not received")
+    faults += [f"{count} frames dropped: {_WHY.get(why, why)}" for why, count in outcome.dropped.items()]
+    return faults
 
 
 def _span_ns(config: Config) -> int:
@@ -79,9 +101,9 @@ def _screen(machine_readable: bool) -> Screen:
     return Panelled(console) if console.is_terminal else Lines(sys.stdout)
 
 
-def _summary(outcome: Outcome, good: bool) -> str:
+def _summary(outcome: Outcome, faults: list[str]) -> str:
     frames, latency, memory = outcome.frames, outcome.latency_ms, outcome.rss_mb
-    dropped = frames["dropped"] or "none"
+    dropped = ", ".join(f"{count} {why}" for why, count in outcome.dropped.items()) or "none"
     return "\n".join(
         (
             f"decisions  {outcome.decisions}; of {outcome.judged} with a label {outcome.accuracy:.3f} right "
@@ -92,6 +114,6 @@ def _summary(outcome: Outcome, good: bool) -> str:
             f"max {latency['max']:.2f} ms; {outcome.commands} commands",
             f"memory     gate {memory['gate']:.1f} MiB, worker {memory['worker']:.1f} MiB",
             f"ready      after {outcome.ready_s:.2f} s",
-            "all is as it should be" if good else "NOT as it should be",
+            f"NOT as it should be: {'; '.join(faults)}" if faults else "all is as it should be",
         )
     )

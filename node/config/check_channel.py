@@ -6,7 +6,6 @@ from reflexarc.node.config.problems import Section
 from reflexarc.node.config.rules import nearest
 from reflexarc.node.config.schema import Channel, Config, FromLabels, Pipeline, Value
 
-
 LABELLED = "write { LABEL = number, otherwise = number }"
 
 

@@ -90,9 +90,10 @@ class Lines:
             for name, value in view.channel.values.items()
         )
         said = f"{view.label} {view.confidence:.2f}" if view.label else "nothing yet"
+        reason = str(view.command.get("reason", ""))
         print(
             f"{view.elapsed_s:6.1f} s  does {view.truth or '-':5s} recognised {said:16s} "
-            f"{view.state:9s} {values}",
+            f"{view.state:9s} {values}  {reason}".rstrip(),
             file=self._out,
             flush=True,
         )

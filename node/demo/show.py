@@ -43,10 +43,11 @@ class Outcome:
     commands: int
 
     @property
-    def whole(self) -> bool:
-        """Whether every sample sent was received, and every one received is processed or still queued."""
-        received, processed, queued = (self.frames[key] for key in ("received", "processed", "queued"))
-        return self.sent == received == int(str(processed)) + int(str(queued))
+    def dropped(self) -> dict[str, int]:
+        """Frames by why they were dropped."""
+        dropped = self.frames["dropped"]
+        assert isinstance(dropped, dict)
+        return dropped
 
     def to_map(self) -> dict[str, object]:
         """The object that --json prints."""
@@ -77,6 +78,7 @@ class Show:
 
     def run(self, screen: Screen) -> Outcome:
         """Start everything, show it, stop it. Raises DemoError."""
+        _need_endpoints(self._config)
         with ExitStack() as stack:
             runtime = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reflexarc-demo-")))
             sockets = stack.enter_context(Sockets())
@@ -105,7 +107,8 @@ class Show:
             if wearer.stdout.fileno() in readable:
                 line = wearer.stdout.readline()
                 if not line:
-                    raise DemoError("the wearer ended before the recording did")
+                    assert wearer.stderr is not None
+                    raise DemoError(f"the wearer ended: {wearer.stderr.read().strip() or 'without a word'}")
                 account: dict[str, object] = json.loads(line)
                 return account
             if now() - shown > FRAME_NS:
@@ -131,9 +134,11 @@ class Show:
 
     def _on_decision(self, plain: dict[str, object]) -> None:
         self._score.take(plain)
-        t = int(str(plain["source_t"]))
         view, series = self._view, self._score.series
         view.decision = plain
+        t = int(str(plain["source_t"]))
+        if not t:  # the worker began anew and knows of no sample
+            return
         view.truth = label_at(series, t)
         view.elapsed_s = (t - series[0].begin) / SECOND
         view.note = f"of {(series[-1].end - series[0].begin) / SECOND:.0f} s, {self._speed:g} times as fast"
@@ -171,11 +176,23 @@ class Show:
         )
 
 
+def _need_endpoints(config: Config) -> None:
+    """Refuse to begin where another process holds an endpoint: its messages would be taken for the demo's."""
+    wanted = {"node.publish": config.node.publish}
+    wanted |= {f"stream.{each.name}.endpoint": each.endpoint for each in config.streams.values()}
+    if config.gate.estop is not None:
+        wanted["gate.estop.endpoint"] = config.gate.estop.endpoint
+    with Sockets() as sockets:
+        for key, endpoint in wanted.items():
+            sockets.publisher(endpoint, key)
+
+
 def _start_wearer(config: Path, recording: Path, speed: float) -> "subprocess.Popen[str]":
     wearer = subprocess.Popen(
         [sys.executable, "-m", "reflexarc.node.demo.wearer"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     assert wearer.stdin is not None

@@ -7,6 +7,7 @@ latencies.
 
 import json
 import select
+import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from reflexarc.node.clock import SECOND, now
 from reflexarc.node.config.load import load
 from reflexarc.node.config.priority import Priority
 from reflexarc.node.config.schema import Config
+from reflexarc.node.endpoints import BindError
 from reflexarc.node.log import read_log
 from reflexarc.node.player import Player, stream_sockets
 from reflexarc.node.realtime import prioritize
@@ -78,10 +80,14 @@ def _feel(commands: zmq.Socket[bytes], felt: Felt, until: int) -> None:
 
 
 def main() -> None:
-    """Read the order, play, write the account."""
+    """Read the order, play, write the account; Ctrl-C is the parent's to hear."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     order = json.loads(sys.stdin.readline())
     prioritize(BELOW_THE_NODE, "wearer")
-    account = wear(load(Path(order["config"])), Path(order["recording"]), order["speed"])
+    try:
+        account = wear(load(Path(order["config"])), Path(order["recording"]), order["speed"])
+    except (BindError, TimeoutError) as error:
+        sys.exit(str(error))
     print(json.dumps(account), flush=True)
 
 
