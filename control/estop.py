@@ -14,7 +14,7 @@ MAX_LENGTH: Final = 64
 HEARTBEAT: Final = "heartbeat"
 """Id that silence latches."""
 UNNAMED: Final = "unnamed"
-"""Id of a stop that came without one, or with one that is no string of at most 64 characters."""
+"""Id of a stop that came without one, or with one that is no text of 1 to 64 characters."""
 MORE: Final = "more"
 """Id of every stop beyond the first 16."""
 CORRUPT: Final = "corrupt"
@@ -24,10 +24,11 @@ CORRUPT: Final = "corrupt"
 class EStop:
     """Latched stops by id; times are monotonic ns.
 
-    A map {stop: true, id, reason} latches at once. {stop: false, id} resets that id, provided no stop is
-    asserted: none was sent within the last heartbeat (300 ms where none is set), and the line is not silent.
-    {stop: false} without an id is a heartbeat and nothing more. With `heartbeat_ns` set, silence for so long
-    latches the id `heartbeat`; the start counts as a sign of life, a reset does not.
+    Every message latches a stop at once, but what can be shown to be something else. A map {stop: false, id},
+    the id a string, resets that id, provided no stop is asserted: none was sent within the last heartbeat
+    (300 ms where none is set), and the line is not silent. {stop: false} without an id is a heartbeat and
+    nothing more. With `heartbeat_ns` set, silence for so long latches the id `heartbeat`; the start counts as
+    a sign of life, a reset does not.
     """
 
     __slots__ = ("_asserted", "_beat", "_heartbeat_ns", "_latched", "counts", "revision", "words")
@@ -58,11 +59,11 @@ class EStop:
     def message(self, plain: object, now: int) -> str:
         """Take a decoded message; gives what it was, which `counts` counts.
 
-        The words: stop, reset, refused (a reset that may not be), heartbeat, malformed. Fails safe: a map
-        whose `stop` is true in any sense stops, whatever its id; one that is malformed as well is counted
-        under both.
+        The words: stop, reset, refused (a reset that may not be), heartbeat. Fails safe: whatever is none of
+        the others is a stop, of its id where that is usable (bytes in UTF-8 are too), else of `unnamed`; one
+        that is not a map {stop: true, id} with a string is counted under malformed as well.
         """
-        word = self._take(plain, now) if isinstance(plain, Mapping) else "malformed"
+        word = self._take(plain if isinstance(plain, Mapping) else {}, now)
         self.counts[word] += 1
         return word
 
@@ -96,23 +97,24 @@ class EStop:
 
     def _take(self, plain: Mapping[object, object], now: int) -> str:
         stop, ident = plain.get("stop"), plain.get("id", "")
-        if stop:
-            self._beat = self._asserted = now
-            if stop is not True or not _is_id(ident):
-                self.counts["malformed"] += 1
-            self._latch(ident if _is_id(ident) else UNNAMED, plain.get("reason"))
-            return "stop"
-        if stop is not False:
-            return "malformed"
-        if ident == "":
+        if stop is False and isinstance(ident, str) and _is_text(ident):
+            if ident:
+                return self._reset(ident, now)
             self._beat = now
             return "heartbeat"
-        return self._reset(ident, now) if _is_id(ident) else "malformed"
+        self._beat = self._asserted = now
+        if stop is not True or not _is_id(ident):
+            self.counts["malformed"] += 1
+        ident = _decoded(ident)
+        self._latch(ident if _is_id(ident) else UNNAMED, plain.get("reason"))
+        return "stop"
 
     def _reset(self, ident: str, now: int) -> str:
-        if ident not in self._latched or self._is_asserted(now):
+        """Open one latch: by its id, or by the shown form of its id where no other is shown so."""
+        owners = [ident] if ident in self._latched else [one for one in self._latched if shown(one) == ident]
+        if len(owners) != 1 or self._is_asserted(now):
             return "refused"
-        del self._latched[ident]
+        del self._latched[owners[0]]
         self._changed()
         return "reset"
 
@@ -120,12 +122,13 @@ class EStop:
         if len(self._latched) >= MAX_IDS and ident not in self._latched:
             ident = MORE
         if ident not in self._latched:
-            self._latched[ident] = reason[:MAX_LENGTH] if isinstance(reason, str) else ""
+            reason = _decoded(reason)
+            self._latched[ident] = reason[:MAX_LENGTH] if isinstance(reason, str) and _is_text(reason) else ""
             self._changed()
 
     def _changed(self) -> None:
         self.revision += 1
-        self.words = ",".join("estop:" + re.sub(r"[^A-Za-z0-9_.-]", "_", ident) for ident in self._latched)
+        self.words = ",".join("estop:" + shown(ident) for ident in self._latched)
 
     def _silent(self, now: int) -> bool:
         return bool(self._heartbeat_ns) and now - self._beat >= self._heartbeat_ns
@@ -135,5 +138,19 @@ class EStop:
         return self._silent(now) or (self._asserted is not None and now - self._asserted < window)
 
 
+def shown(ident: str) -> str:
+    """Give the form of an id in the reason of a command: ASCII letters, digits and _.- alone."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", ident)
+
+
 def _is_id(ident: object) -> TypeGuard[str]:
-    return isinstance(ident, str) and 1 <= len(ident) <= MAX_LENGTH
+    return isinstance(ident, str) and 1 <= len(ident) <= MAX_LENGTH and _is_text(ident)
+
+
+def _is_text(text: str) -> bool:
+    """Whether it can be written: half of a surrogate pair stands for a byte that was no UTF-8."""
+    return not re.search("[\ud800-\udfff]", text)
+
+
+def _decoded(text: object) -> object:
+    return text.decode(errors="surrogateescape") if isinstance(text, bytes) else text

@@ -1,11 +1,11 @@
 """A press of a node's e-stop from outside, and the wait for its effect."""
 
-import re
 import select
 from dataclasses import dataclass, field
 
 import zmq
 
+from reflexarc.control.estop import shown
 from reflexarc.node import wire
 from reflexarc.node.clock import MS, now
 from reflexarc.node.config.schema import Config
@@ -72,7 +72,7 @@ class Press:
 
     @property
     def _word(self) -> str:
-        return "estop:" + re.sub(r"[^A-Za-z0-9_.-]", "_", self.id)
+        return "estop:" + shown(self.id)
 
     @property
     def _words(self) -> set[str]:

@@ -18,6 +18,7 @@ MAX_BYTES: Final = 64 * 1024
 MAX_TOPIC: Final = 200
 MAX_ITEMS: Final = 4096
 MAX_DEPTH: Final = 8
+MAX_STOP_ITEMS: Final = 256  # of one list or map in an e-stop message: msgpack sets room aside as claimed
 
 DECISION: Final = "decision/"
 CONTROL: Final = "control/"
@@ -91,6 +92,58 @@ def decode_decision(parts: Sequence[bytes], max_bytes: int = MAX_BYTES) -> Decis
         return Decision.from_map(topic.removeprefix(DECISION), plain)
     except ValueError:
         raise Refused("keys") from None
+
+
+def decode_stop(parts: Sequence[bytes]) -> dict[str, object]:
+    """What `control.estop` may know of a message to the e-stop, whatever its form: stop, id and reason.
+
+    Nothing is refused, for all that is not shown to be a heartbeat or a reset is a stop. `stop` is left out
+    of what is not a topic and one whole map that says both once: its id is found, but it can only stop.
+    """
+    found = [_first_map(part) for part in parts]
+    maps = [pairs for pairs, _ in found if pairs is not None]
+    pairs = next((each for each in maps if "id" in _names(each)), maps[0] if maps else _Pairs())
+    names = _names(pairs)
+    plain = {name: value for name, (_, value) in zip(names, pairs, strict=True) if name in ("id", "reason")}
+    sound = len(parts) == 2 and found[1][0] is pairs and found[1][1]
+    stops = [value for key, value in pairs if key == "stop"]
+    if sound and len(stops) == 1 and names.count("stop") == 1 and names.count("id") <= 1:
+        plain["stop"] = stops[0]
+    return plain
+
+
+class _Pairs(list[tuple[object, object]]):
+    """A map as it came: keys may be anything, and come twice."""
+
+
+def _names(pairs: _Pairs) -> list[str]:
+    """The keys of a map as text, "" for what is none."""
+    texts = [key.decode("latin-1") if isinstance(key, bytes) else key for key, _ in pairs]
+    return [text if isinstance(text, str) else "" for text in texts]
+
+
+def _first_map(part: bytes) -> tuple[_Pairs | None, bool]:
+    """The map at the beginning of a part, and whether the part is that map and no more."""
+    if len(part) > MAX_BYTES:
+        return None, False
+    whole = True
+    try:
+        value = msgpack.unpackb(
+            part,
+            object_pairs_hook=_Pairs,
+            strict_map_key=False,
+            unicode_errors="surrogateescape",
+            max_str_len=MAX_BYTES,
+            max_bin_len=MAX_BYTES,
+            max_array_len=MAX_STOP_ITEMS,
+            max_map_len=MAX_STOP_ITEMS,
+            max_ext_len=MAX_BYTES,
+        )
+    except msgpack.ExtraData as more:
+        value, whole = more.unpacked, False
+    except (ValueError, OverflowError, TypeError, RecursionError, MemoryError, msgpack.UnpackException):
+        return None, False
+    return (value, whole) if isinstance(value, _Pairs) else (None, False)
 
 
 def _unpack(payload: bytes, max_bytes: int) -> object:

@@ -24,6 +24,7 @@ from reflexarc.node.gate.latch import Keeper
 from reflexarc.node.gate.reload import Reload
 from reflexarc.node.gate.report import channels_map, status, streams_alive, workers_map
 from reflexarc.node.gate.signals import Signals
+from reflexarc.node.gate.stop_log import StopLog
 from reflexarc.node.say import say
 from reflexarc.node.sockets import receive
 from reflexarc.node.systemd import Notifier
@@ -61,6 +62,7 @@ class Loop:
         self._publisher = publisher
         self._stopper = stopper
         self._stopper_fd = [] if stopper is None else [int(stopper.get(zmq.FD))]
+        self._stop_log = StopLog(core.estop)
         self._intake = Intake(core)
         self._wings = Intake()
         self._stall_ns = crew.config.gate.stall_ms * MS
@@ -125,19 +127,16 @@ class Loop:
 
     def _stops(self) -> bool:
         """Read the e-stop's socket; gives whether more may wait."""
+        self._stop_log.summarize(self._core.estop, clock.now())
         if self._stopper is None:
             return False
         for _ in range(STOPS_A_TURN):
             parts = receive(self._stopper)
             if parts is None:
                 return False
-            try:
-                plain: object = wire.decode(parts)[1]
-            except wire.Refused:
-                plain = None
-            word = self._core.message(plain, clock.now())
-            if word != "heartbeat":
-                say(f"e-stop: {word}; stopped by: {self._core.estop.words or 'nobody'}")
+            now = clock.now()
+            word = self._core.message(wire.decode_stop(parts), now)
+            self._stop_log.note(word, self._core.estop, now)
         return True
 
     def _command(self) -> None:

@@ -117,7 +117,9 @@ def test_with_a_heartbeat_set_a_stop_is_asserted_for_so_long() -> None:
     assert one.message(RESET, START + BEAT) == "reset"
 
 
-@pytest.mark.parametrize("ident", [None, 5, b"button", ["button"], {}, "", "x" * (MAX_LENGTH + 1)])
+@pytest.mark.parametrize(
+    "ident", [None, 5, b"", b"\xfc", "\ud800", ["button"], {}, "", "x" * (MAX_LENGTH + 1)]
+)
 def test_a_stop_with_a_malformed_id_stops_all_the_same(ident: object) -> None:
     one = EStop(START)
     assert one.message({"stop": True, "id": ident}, START) == "stop"
@@ -134,6 +136,15 @@ def test_a_stop_that_is_true_in_any_sense_stops(stop: object) -> None:
     assert one.counts == {"stop": 1, "malformed": 1}
 
 
+def test_an_id_in_bytes_names_its_stop_and_a_reason_in_bytes_is_kept() -> None:
+    one = EStop(START)
+    assert one.message({"stop": True, "id": "Tür".encode(), "reason": "öffnen".encode()}, START) == "stop"
+    assert one.latched == {"Tür": "öffnen"}
+    assert one.counts == {"stop": 1, "malformed": 1}
+    assert one.message({"stop": False, "id": "Tür".encode()}, START + ASSERT_NS) == "stop"
+    assert one.message({"stop": False, "id": "Tür"}, START + 2 * ASSERT_NS) == "reset"
+
+
 def test_a_sound_stop_is_not_counted_as_malformed() -> None:
     assert stopped().counts == {"stop": 1}
 
@@ -147,22 +158,47 @@ def test_a_sound_stop_is_not_counted_as_malformed() -> None:
         [True],
         b"\x00",
         {},
-        {"id": "button"},
-        {"stop": None, "id": "button"},
-        {"stop": 0, "id": "button"},
-        {"stop": "", "id": "button"},
         {"stop": False, "id": 5},
         {"stop": False, "id": None},
-        {"stop": False, "id": "x" * (MAX_LENGTH + 1)},
+        {"stop": False, "id": b""},
+        {"stop": False, "id": "\udfff"},
     ],
 )
-def test_what_is_neither_stop_nor_reset_is_counted_and_no_sign_of_life(plain: object) -> None:
+def test_what_is_neither_heartbeat_nor_reset_is_a_stop(plain: object) -> None:
     one = EStop(START, BEAT)
-    one.message(STOP, START)
-    assert one.message(plain, START + 50 * MS) == "malformed"
+    assert one.message(plain, START + 50 * MS) == "stop"
     assert one.counts == {"stop": 1, "malformed": 1}
-    assert one.words == "estop:button"
-    assert one.deadline == START + BEAT
+    assert one.words == "estop:unnamed"
+    assert one.deadline == START + 50 * MS + BEAT
+
+
+@pytest.mark.parametrize("stop", [None, 0, "", 0.0, [], b""])
+def test_what_is_false_in_another_sense_is_a_stop_of_its_id(stop: object) -> None:
+    one = EStop(START)
+    assert one.message({"stop": stop, "id": "button"}, START) == "stop"
+    assert one.message({"id": "door"}, START) == "stop"
+    assert one.words == "estop:button,estop:door"
+    assert one.counts == {"stop": 2, "malformed": 2}
+
+
+def test_a_reset_of_an_id_too_long_is_a_reset_of_none() -> None:
+    assert stopped().message({"stop": False, "id": "x" * (MAX_LENGTH + 1)}, START + ASSERT_NS) == "refused"
+
+
+def test_a_reset_by_the_form_shown_unless_two_are_shown_so() -> None:
+    one, reset = EStop(START), {"stop": False, "id": "T_r_links"}
+    one.message({"stop": True, "id": "Tür links"}, START)
+    one.message({"stop": True, "id": "Tor links"}, START)
+    assert one.words == "estop:T_r_links,estop:Tor_links"
+    assert one.message(reset, START + ASSERT_NS - 1) == "refused"
+    assert one.message(reset, START + ASSERT_NS) == "reset"
+    assert list(one.latched) == ["Tor links"]
+    one.message({"stop": True, "id": "Tür links"}, START)
+    one.message({"stop": True, "id": "Tär links"}, START)
+    assert one.message(reset, START + ASSERT_NS) == "refused"
+    one.message({"stop": True, "id": "T_r_links"}, START)
+    assert one.message(reset, START + ASSERT_NS) == "reset"  # an id of its own comes first
+    assert list(one.latched) == ["Tor links", "Tür links", "Tär links"]
 
 
 @pytest.mark.parametrize("length", [1, 2, MAX_LENGTH])
@@ -200,7 +236,17 @@ def test_ids_beyond_the_bound_latch_as_one() -> None:
     assert one.message({"stop": False, "id": "more"}, START + ASSERT_NS) == "reset"
 
 
-@pytest.mark.parametrize(("reason", "kept"), [(5, ""), (None, ""), ("x" * 1000, "x" * MAX_LENGTH)])
+@pytest.mark.parametrize(
+    ("reason", "kept"),
+    [
+        (5, ""),
+        (None, ""),
+        ("\ud800", ""),
+        (b"\xfc", ""),
+        (b"x" * 65, "x" * 64),
+        ("x" * 1000, "x" * MAX_LENGTH),
+    ],
+)
 def test_the_reason_is_short_text(reason: object, kept: str) -> None:
     one = EStop(START)
     one.message({"stop": True, "id": "button", "reason": reason}, START)
@@ -243,6 +289,7 @@ def test_an_open_latch_restored_is_open() -> None:
         {"latched": None},
         {"latched": ["button"]},
         {"latched": {"": ""}},
+        {"latched": {"\ud800": ""}},
         {"latched": {5: ""}},
     ],
 )

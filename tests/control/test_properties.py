@@ -237,8 +237,10 @@ class GateMachine(RuleBasedStateMachine):
     def message(self, plain: object) -> None:
         words = self.gate.estop.words
         self.gate.message(plain, self.now)
-        if isinstance(plain, dict) and plain.get("stop"):
-            assert self.gate.estop.latched
+        sound = (
+            isinstance(plain, dict) and plain.get("stop") is False and isinstance(plain.get("id", ""), str)
+        )
+        assert sound or self.gate.estop.latched
         if self.gate.estop.words != words:
             assert all(channel.deadline <= self.now for channel in self.gate.channels.values())
         self.note_release()
