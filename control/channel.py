@@ -15,12 +15,15 @@ class Channel:
 
     It starts at safe. A decision lives from its `received` for `max_age_ns`. With none alive the state is
     SAFE and the values ramp or jump to safe, as `stale` says; a latched stop is ESTOP and does as `estop`
-    says; a shutdown ramps. NORMAL, DEGRADED and every ramp are within slew and jerk.
+    says; a shutdown ramps. NORMAL, DEGRADED and every ramp are within slew and jerk. Values that a new
+    configuration finds outside its bounds ramp into them: the reason says `bounds`, and NORMAL is
+    DEGRADED.
     """
 
     __slots__ = (
         "_ends",
         "_intake",
+        "_retired",
         "_schedule",
         "_seq",
         "_session",
@@ -36,7 +39,7 @@ class Channel:
         self.last: Command | None = None
         """The last command made."""
         self.done = False
-        """Whether the last command said `shutdown` with all values at safe: no other need follow."""
+        """Whether the last command was one of a shutdown or of `retire` with all values at safe: the end."""
         self._session = session
         self._seq = 0
         stall_ns = spec.period_ns + spec.stall_ns
@@ -45,6 +48,7 @@ class Channel:
         self._schedule = Schedule(spec.period_ns, spec.gap_ns, now)
         self._stop = ""
         self._ends: int | None = None
+        self._retired = False
 
     @property
     def counts(self) -> Counter[str]:
@@ -93,10 +97,15 @@ class Channel:
         self._ends = deadline
         self._schedule.rush()
 
+    def retire(self) -> None:
+        """Go to safe as if no decision lived: no new configuration has this channel; step until `done`."""
+        self._retired = True
+        self._schedule.rush()
+
     def adopt(self, old: "Channel") -> None:
         """Go on where the channel that this one replaces stood, so that a new configuration is no step.
 
-        Outputs and velocities by the names of the values, as far as the new limits allow; the sequence
+        Outputs and velocities by the names of the values (one of a new name starts at its safe); the sequence
         number; the decision that acts, read anew, where the pipeline is the same.
         """
         before = {value.name: limiter for value, limiter in old._values}
@@ -112,6 +121,9 @@ class Channel:
         """Make the next command, stamped `t` (UNIX ns)."""
         state, reason = self._judge(now)
         self._move(state, now)
+        if any(limiter.outside for _, limiter in self._values):
+            state = DEGRADED if state == NORMAL else state
+            reason = f"{reason},bounds" if reason else "bounds"
         decision = self._intake.decision if state in (NORMAL, DEGRADED) else None
         command = Command(
             channel=self.spec.name,
@@ -135,10 +147,11 @@ class Channel:
         return self.last is not None and self.last.state in (NORMAL, DEGRADED)
 
     def _judge(self, now: int) -> tuple[State, str]:
+        end = "shutdown" if self._ends is not None else "retired" if self._retired else ""
         if self._stop:
-            return ESTOP, self._stop if self._ends is None else f"{self._stop},shutdown"
-        if self._ends is not None:
-            return SAFE, "shutdown"
+            return ESTOP, f"{self._stop},{end}" if end else self._stop
+        if end:
+            return SAFE, end
         intake = self._intake
         if intake.lives(now):
             return (DEGRADED, intake.trouble) if intake.trouble else (NORMAL, "")
@@ -156,7 +169,7 @@ class Channel:
                 limiter.jump(value.safe, now)
             else:
                 limiter.step(value.safe, now)
-        self.done = self._ends is not None and all(
+        self.done = (self._retired or self._ends is not None) and all(
             limiter.value == value.safe for value, limiter in self._values
         )
 

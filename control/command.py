@@ -11,7 +11,7 @@ State = Literal["NORMAL", "DEGRADED", "SAFE", "ESTOP"]
 NORMAL: Final = "NORMAL"
 """The values follow a living decision."""
 DEGRADED: Final = "DEGRADED"
-"""The last good decision still lives, but a newer one brought no usable answer; the reason says why."""
+"""A good decision lives, but a newer one brought no usable answer, or `bounds`; the reason says which."""
 SAFE: Final = "SAFE"
 """No living decision: the values are safe, or ramp there."""
 ESTOP: Final = "ESTOP"
@@ -23,7 +23,8 @@ NO_SOURCE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of one channel; the values are always finite and within their bounds.
+    """One command of one channel; the values are always finite and within their bounds, save while the reason
+    says `bounds`: then a new configuration has narrowed them, and the values are on their way in.
 
     `t` is UNIX ns; `source_t` and `source_seq` are those of the newest sample behind it. The actuator obeys
     it for `ttl_ms` from its receipt. `reason` is comma-joined words, empty in NORMAL. `seq` rises by one

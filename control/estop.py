@@ -114,7 +114,7 @@ class EStop:
         owners = [ident] if ident in self._latched else [one for one in self._latched if shown(one) == ident]
         if len(owners) != 1 or self._is_asserted(now):
             return "refused"
-        del self._latched[owners[0]]
+        del self._latched[owners.pop()]
         self._changed()
         return "reset"
 

@@ -17,13 +17,14 @@ class Gate:
     until `next_deadline`. It starts with nothing received before `now` allowed to act.
     """
 
-    __slots__ = ("_words", "channels", "estop")
+    __slots__ = ("_retired", "_words", "channels", "estop")
 
     def __init__(
         self, specs: Iterable[ChannelSpec], session: int, now: int, estop: EStop | None = None
     ) -> None:
         self.estop = estop or EStop(now)
         self.channels = {spec.name: Channel(spec, session, now) for spec in specs}
+        self._retired: dict[str, Channel] = {}
         self._words = ""
 
     def accept(self, decision: Decision, now: int) -> str:
@@ -46,14 +47,19 @@ class Gate:
         return word
 
     def step(self, now: int, t: int) -> list[Command]:
-        """Make every command that is due, in the order of the configuration; `t` is their stamp (UNIX ns)."""
+        """Make every command that is due, in the order of the configuration; `t` is their stamp (UNIX ns).
+
+        Channels that the configuration no longer has come last, until they are at safe.
+        """
         self.estop.tick(now)
         self._heed(now)
-        return [channel.step(now, t) for channel in self.channels.values() if channel.deadline <= now]
+        commands = [channel.step(now, t) for channel in self._all if channel.deadline <= now]
+        self._retired = {name: channel for name, channel in self._retired.items() if not channel.done}
+        return commands
 
     def next_deadline(self) -> int | None:
         """When `step` is due if nothing arrives before; a time in the past is at once, None is never."""
-        dues = [channel.deadline for channel in self.channels.values()]
+        dues = [channel.deadline for channel in self._all]
         silence = self.estop.deadline
         if silence is not None:
             dues.append(silence)
@@ -64,27 +70,38 @@ class Gate:
 
         For a standstill of the gate itself, and for a worker's start, restart or new epoch.
         """
-        for channel in self.channels.values():
+        for channel in self._all:
             if pipelines is None or channel.spec.pipeline in pipelines:
                 channel.discard_before(now)
 
     def shutdown(self, now: int, limit_ns: int) -> None:
         """Begin the end: every channel ramps to safe and, `limit_ns` from now, jumps; step until `done`."""
-        for channel in self.channels.values():
+        for channel in self._all:
             channel.shutdown(now + limit_ns)
 
     @property
     def done(self) -> bool:
         """Whether every channel has made its last command: at safe, with the reason `shutdown`."""
-        return all(channel.done for channel in self.channels.values())
+        return all(channel.done for channel in self._all)
 
     def adopt(self, old: "Gate") -> None:
-        """Go on where the gate before stood: e-stop, outputs and velocities, sequence numbers."""
+        """Go on where the gate before stood: e-stop, outputs and velocities, sequence numbers.
+
+        A channel that is in the old one alone goes on here, as its own rules say, until it is at safe.
+        """
         self.estop.adopt(old.estop)
-        for name, channel in self.channels.items():
-            if name in old.channels:
-                channel.adopt(old.channels[name])
+        for channel in old._all:
+            name = channel.spec.name
+            if name in self.channels:
+                self.channels[name].adopt(channel)
+            else:
+                channel.retire()
+                self._retired[name] = channel
         self._tell(old._words)
+
+    @property
+    def _all(self) -> list[Channel]:
+        return [*self.channels.values(), *self._retired.values()]
 
     def _heed(self, now: int) -> None:
         words = self.estop.words
@@ -96,5 +113,5 @@ class Gate:
 
     def _tell(self, words: str) -> None:
         self._words = words
-        for channel in self.channels.values():
+        for channel in self._all:
             channel.stop(words)

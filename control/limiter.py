@@ -60,6 +60,11 @@ class Limiter:
         self._last = now
         self.jump(value, now)
 
+    @property
+    def outside(self) -> bool:
+        """Whether an adopted value is still on its way into the bounds."""
+        return not self._limits.minimum <= self.value <= self._limits.maximum
+
     def step(self, target: float, now: int) -> float:
         """Move towards a target, bounds or no bounds; raises ValueError where it is not finite."""
         if not math.isfinite(target):
@@ -80,7 +85,8 @@ class Limiter:
         change = self._jerk * dt
         move = _clamp(move, (self.velocity - change) * dt, (self.velocity + change) * dt)
         self.velocity = move / elapsed
-        self.value = goal if move == error else _clamp(self.value + move, limits.minimum, limits.maximum)
+        low, high = min(limits.minimum, self.value), max(limits.maximum, self.value)
+        self.value = goal if move == error else _clamp(self.value + move, low, high)
         return self.value
 
     def jump(self, value: float, now: int) -> float:
@@ -93,12 +99,15 @@ class Limiter:
         return self.value
 
     def adopt(self, old: "Limiter") -> None:
-        """Go on from where another limiter stood, as far as bounds, slew and braking way allow."""
+        """Go on from where another limiter stood, as fast as slew and braking way allow.
+
+        A value outside the bounds moves into them by slew and jerk, and never away.
+        """
         limits = self._limits
         self._last = old._last
-        self.value = _clamp(old.value, limits.minimum, limits.maximum)
+        self.value = old.value
         room = limits.maximum - self.value if old.velocity > 0 else self.value - limits.minimum
-        fastest = min(limits.slew, math.sqrt(2 * self._jerk * room)) if room else 0.0
+        fastest = min(limits.slew, math.sqrt(2 * self._jerk * room)) if room > 0 else 0.0
         self.velocity = _clamp(old.velocity, -fastest, fastest)
 
 

@@ -324,11 +324,83 @@ def test_a_new_configuration_is_no_step() -> None:
     assert new.accept(decision(START + 510 * MS, seq=1), START + 510 * MS) == "seq"
 
 
-def test_a_new_configuration_clamps_to_its_bounds() -> None:
-    old = running()
-    new = Channel(channel_spec(value_spec(maximum=1.0)), 99, START + 505 * MS)
-    new.adopt(old)
-    assert new.step(START + 510 * MS, T).values["torque"] == 1.0
+def narrowed(**parts: Any) -> Channel:
+    """A channel that stood near 2 when its maximum became 1."""
+    new = Channel(
+        channel_spec(value_spec(maximum=1.0), value_spec("extra"), max_age_ns=5 * S, **parts),
+        99,
+        START + 505 * MS,
+    )
+    new.adopt(running())
+    return new
+
+
+def test_a_new_configuration_ramps_into_its_bounds() -> None:
+    new = narrowed()
+    before, words = 2.0, []
+    for k in range(1, 20):
+        at = new.step(START + 500 * MS + k * 20 * MS, T).values["torque"]
+        assert before - 0.0801 <= at <= before
+        assert (at > 1.0) == (told(new) == ("DEGRADED", "bounds"))
+        before = at
+        words.append(told(new))
+    assert at == 1.0
+    assert words[0] == ("DEGRADED", "bounds")
+    assert words[-1] == ("NORMAL", "")
+
+
+def test_bounds_are_told_of_beside_every_other_reason() -> None:
+    new = narrowed(estop="ramp")
+    new.accept(decision(START + 505 * MS, seq=2, available=False), START + 505 * MS)
+    new.step(START + 510 * MS, T)
+    assert told(new) == ("DEGRADED", "unavailable,bounds")
+    new.stop("estop:a")
+    new.step(START + 515 * MS, T)
+    assert told(new) == ("ESTOP", "estop:a,bounds")
+    new.stop("")
+    new.discard_before(START + 515 * MS)
+    new.step(START + 520 * MS, T)
+    assert told(new) == ("SAFE", "waiting,bounds")
+
+
+def test_a_jump_ends_the_way_into_the_bounds() -> None:
+    new = narrowed(estop="jump")
+    new.stop("estop:a")
+    new.step(START + 510 * MS, T)
+    assert told(new) == ("ESTOP", "estop:a")
+    assert torque(new) == 0.0
+
+
+@pytest.mark.parametrize(("stale", "turns"), [("jump", 1), ("ramp", 26)])
+def test_a_retired_channel_goes_to_safe_by_its_own_rule(stale: str, turns: int) -> None:
+    one = running(stale=stale)
+    begin = torque(one)
+    one.retire()
+    assert one.deadline <= START + 500 * MS
+    now, count = START + 500 * MS, 0
+    while not one.done:
+        now += 20 * MS
+        assert one.step(now, T).source_seq == -1
+        count += 1
+        assert told(one) == ("SAFE", "retired")
+    assert torque(one) == 0.0
+    assert begin > 1.9
+    assert abs(count - turns) <= 2
+
+
+def test_a_retired_channel_can_be_stopped_and_shut_down() -> None:
+    one = running(estop="ramp")
+    one.retire()
+    one.stop("estop:a")
+    one.step(START + 510 * MS, T)
+    assert told(one) == ("ESTOP", "estop:a,retired")
+    one.shutdown(START + S)
+    one.step(START + 515 * MS, T)
+    assert told(one) == ("ESTOP", "estop:a,shutdown")
+    one.stop("")
+    one.step(START + S, T)
+    assert told(one) == ("SAFE", "shutdown")
+    assert one.done
 
 
 @pytest.mark.parametrize("pipeline", ["other", "another"])

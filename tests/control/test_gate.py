@@ -172,11 +172,63 @@ def test_a_new_configuration_goes_on_where_the_old_one_stood() -> None:
     specs = [channel_spec(name="two"), channel_spec(name="new")]
     new = Gate(specs, 99, START + 25 * MS, EStop(START + 25 * MS))
     new.adopt(old)
-    new.step(START + 25 * MS, T)
+    commands = new.step(START + 25 * MS, T)
+    assert [command.channel for command in commands] == ["two", "new", "one", "other"]
+    assert [(command.state, command.reason) for command in commands[2:]] == [("SAFE", "retired")] * 2
     assert states(new) == [("NORMAL", ""), ("SAFE", "waiting")]
     last = new.channels["two"].last
     assert last is not None
     assert last.seq == 2
+
+
+def alone(old: Gate, now: int = START + 25 * MS, **parts: Any) -> Gate:
+    """The gate after, whose only channel is new: the others are retired."""
+    new = Gate([channel_spec(name="new", pipeline="none", period_ns=S)], 99, now)
+    new.adopt(old)
+    return new
+
+
+def test_a_channel_that_is_no_more_is_told_of_until_it_is_at_safe() -> None:
+    new, values = alone(running()), []
+    now = START + 21 * MS
+    for _ in range(12):
+        deadline = new.next_deadline()
+        assert deadline is not None
+        now = max(now + MS, deadline)
+        values += [c.values["torque"] for c in new.step(now, T) if c.channel == "one"]
+    assert values[0] > 0.0
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == 0.0
+    assert values.count(0.0) == 1
+    assert now > START + 900 * MS
+    assert new.accept(decision(now, seq=9), now) == "pipeline"
+
+
+def test_a_retired_channel_is_stopped_and_ended_with_the_others() -> None:
+    new = alone(running())
+    new.message(STOP, START + 25 * MS)
+    commands = new.step(START + 25 * MS, T)
+    assert [c.reason for c in commands] == ["estop:button"] + ["estop:button,retired"] * 3
+    new = alone(running())
+    new.shutdown(START + 25 * MS, 500 * MS)
+    commands = new.step(START + 25 * MS, T)
+    assert [c.reason for c in commands] == ["shutdown"] * 4
+    assert not new.done
+    new.step(START + 525 * MS, T)
+    assert new.done
+
+
+def test_a_retired_channel_stays_retired_or_comes_back_where_it_stood() -> None:
+    old = alone(running())
+    at = old.step(START + 25 * MS, T)[1]
+    assert (at.channel, at.seq) == ("one", 2)
+    old.discard_before(START + 26 * MS)
+    new = gate(now=START + 30 * MS)
+    new.adopt(alone(old, START + 28 * MS))
+    commands = new.step(START + 30 * MS, T)
+    assert [c.channel for c in commands] == ["one", "two", "other", "new"]
+    assert (commands[0].state, commands[0].reason, commands[0].seq) == ("SAFE", "waiting", 3)
+    assert 0.0 < commands[0].values["torque"] < at.values["torque"]
 
 
 def test_a_new_configuration_stays_stopped_and_can_be_released() -> None:
@@ -197,7 +249,7 @@ def test_a_new_channel_of_a_stopped_gate_is_stopped() -> None:
     old.message(STOP, START + 21 * MS)
     new = Gate([channel_spec(name="new")], 99, START + 25 * MS)
     new.adopt(old)
-    new.step(START + 25 * MS, T)
+    assert len(new.step(START + 25 * MS, T)) == 4
     assert states(new) == [("ESTOP", "estop:button")]
 
 

@@ -285,14 +285,54 @@ def test_adopt_keeps_to_the_braking_way_that_is_left(value: float, velocity: flo
     assert math.copysign(1.0, new.velocity) == math.copysign(1.0, velocity)
 
 
-@pytest.mark.parametrize(("value", "velocity"), [(8.0, 3.0), (0.0, -3.0)])
-def test_adopt_clamps_to_the_new_bounds_and_rests_there(value: float, velocity: float) -> None:
+@pytest.mark.parametrize(("value", "velocity"), [(9.0, 3.0), (-1.0, -3.0)])
+@pytest.mark.parametrize("goal", [-50.0, 4.0, 50.0])
+def test_adopted_outside_the_bounds_it_ramps_in_from_rest_and_never_away(
+    value: float, velocity: float, goal: float
+) -> None:
     old = limiter(value - velocity * 0.01, slew=100.0, low=-100.0, high=100.0)
     old.step(value, START + 10 * MS)
     for jerk in (0.0, 8.0):
         new = limiter(slew=4.0, jerk=jerk, low=1.0, high=7.0)
         new.adopt(old)
-        assert new.value == min(max(value, 1.0), 7.0)
+        assert new.value == value
+        assert new.velocity == 0.0
+        before, now = value, START + 10 * MS
+        assert new.outside
+        while new.outside:
+            now += 10 * MS
+            new.step(goal, now)
+            assert 0 < (before - new.value) * math.copysign(1.0, velocity) <= 0.04 + 1e-9
+            before = new.value
+        assert (now - START) / S == pytest.approx(1.0 if jerk else 0.51, abs=0.15 if not jerk else 0.5)
+        for _ in range(300):
+            now += 10 * MS
+            assert 1.0 <= new.step(goal, now) <= 7.0
+        assert new.value == min(max(goal, 1.0), 7.0)
+
+
+def test_at_a_bound_it_is_not_outside() -> None:
+    assert not limiter(0.0).outside
+    assert not limiter(8.0).outside
+
+
+@pytest.mark.parametrize(("value", "velocity"), [(9.0, -3.0), (-1.0, 3.0)])
+def test_adopted_outside_and_on_its_way_in_it_goes_on(value: float, velocity: float) -> None:
+    old = limiter(value - velocity * 0.01, slew=100.0, low=-100.0, high=100.0)
+    old.step(value, START + 10 * MS)
+    new = limiter(slew=4.0, jerk=8.0, low=1.0, high=7.0)
+    new.adopt(old)
+    assert new.velocity == pytest.approx(velocity)
+    assert new.step(4.0, START + 20 * MS) == pytest.approx(value + velocity * 0.01, abs=0.001)
+
+
+@pytest.mark.parametrize(("value", "velocity"), [(7.0, 3.0), (1.0, -3.0)])
+def test_adopted_at_a_bound_it_rests(value: float, velocity: float) -> None:
+    old = limiter(value - velocity * 0.01, slew=100.0, low=-100.0, high=100.0)
+    old.step(value, START + 10 * MS)
+    for jerk in (0.0, 8.0):
+        new = limiter(slew=4.0, jerk=jerk, low=1.0, high=7.0)
+        new.adopt(old)
         assert new.velocity == 0.0
 
 

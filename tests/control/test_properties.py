@@ -61,8 +61,8 @@ class Observer:
             assert value == self.value
             return
         limits, dt = self.limits, min(elapsed, self.stall * 1e-9)
-        way, noise = value - self.value, slack(limits.minimum, limits.maximum)
-        assert limits.minimum <= value <= limits.maximum
+        way, noise = value - self.value, slack(limits.minimum, limits.maximum, self.value)
+        assert min(limits.minimum, self.value) <= value <= max(limits.maximum, self.value)
         assert abs(way) <= limits.slew * dt * (1 + 1e-9) + noise
         velocity, blur = way / elapsed, noise / elapsed
         if limits.jerk and now - self.now > self.stall:
@@ -173,6 +173,7 @@ class GateMachine(RuleBasedStateMachine):
         self.barrier = dict.fromkeys(["first", "second"], self.now)
         self.taken: dict[str, list[int]] = {"first": [], "second": []}
         self.next_seq = {spec.name: 0 for spec in specs}
+        self.specs = {spec.name: spec for spec in specs}
         self.observers = {spec.name: self.observe(spec) for spec in specs}
 
     def observe(self, spec: ChannelSpec) -> list[Observer]:
@@ -299,19 +300,21 @@ class GateMachine(RuleBasedStateMachine):
         self.gate.shutdown(self.now, span)
 
     @precondition(lambda self: self.ends is None)
-    @rule(specs=channel_specs())
-    def reload(self, specs: list[ChannelSpec]) -> None:
+    @rule(specs=channel_specs(), kept=st.sampled_from([["one"], ["two"], ["one", "two"], ["one", "two"]]))
+    def reload(self, specs: list[ChannelSpec], kept: list[str]) -> None:
+        specs = [spec for spec in specs if spec.name in kept]
         new = Gate(specs, 99, self.now, EStop(self.now, self.heartbeat))
         new.adopt(self.gate)
         self.gate = new
         for spec in specs:
-            old = {f"v{k}": observer for k, observer in enumerate(self.observers[spec.name])}
+            old = {f"v{k}": observer for k, observer in enumerate(self.observers.get(spec.name, []))}
+            self.specs[spec.name] = spec
+            self.next_seq.setdefault(spec.name, 0)
             self.observers[spec.name] = self.observe(spec)
             for value, observer in zip(spec.values, self.observers[spec.name], strict=True):
                 if value.name in old:
                     before = old[value.name]
-                    observer.value = min(max(before.value, value.limits.minimum), value.limits.maximum)
-                    observer.now, observer.velocity = before.now, None
+                    observer.value, observer.now, observer.velocity = before.value, before.now, None
 
     @rule()
     def restart(self) -> None:
@@ -323,7 +326,7 @@ class GateMachine(RuleBasedStateMachine):
         self.begin([channel.spec for channel in self.gate.channels.values()], estop)
 
     def judge(self, command: Command) -> None:
-        spec = self.gate.channels[command.channel].spec
+        spec = self.specs[command.channel]
         assert command.seq == self.next_seq[command.channel]
         self.next_seq[command.channel] += 1
         assert (command.t, command.ttl_ms, command.session) == (T + self.now, spec.ttl_ms, 99)
@@ -341,6 +344,15 @@ class GateMachine(RuleBasedStateMachine):
                 observer.jump(value.safe, self.now)
             else:
                 observer.move(command.values[value.name], self.now)
+        outside = [
+            not value.limits.minimum <= command.values[value.name] <= value.limits.maximum
+            for value in spec.values
+        ]
+        assert any(outside) == ("bounds" in command.reason.split(","))
+        if spec.name not in self.gate.channels:
+            assert command.state in ("SAFE", "ESTOP")
+            if all(command.values[value.name] == value.safe for value in spec.values):
+                del self.specs[spec.name], self.observers[spec.name], self.next_seq[spec.name]
 
     def judge_state(self, command: Command, spec: ChannelSpec) -> None:
         acting = command.state in ("NORMAL", "DEGRADED")
