@@ -11,7 +11,9 @@ from reflexarc.node.clock import MS, now
 from reflexarc.node.config.schema import Config
 from reflexarc.node.sockets import Sockets, receive
 
-AGAIN_NS = 400 * MS  # a reset is refused shortly after a stop: ask again
+AGAIN_NS = (
+    400 * MS
+)  # a reset is refused shortly after a stop, and one message to a gate that hangs may be lost
 
 
 @dataclass(slots=True)
@@ -28,7 +30,7 @@ class Press:
     reasons: dict[str, str] = field(default_factory=dict)  # of each channel's latest command
 
     def send(self, timeout: int) -> bool:
-        """Send it, a reset again and again, until every channel shows it; False after `timeout` ns."""
+        """Send it, again and again, until every channel shows it; False after `timeout` ns."""
         parts = wire.encode(wire.ESTOP, {"stop": self.stop, "id": self.id, "reason": self.reason})
         deadline = now() + timeout
         with Sockets() as sockets:
@@ -40,9 +42,10 @@ class Press:
             self.known = self.stop or not self._heard or self._word in self._words
             due = now()
             while self.known and not self.done and now() < deadline:
-                if now() >= due and not (self.sent and self.stop):
+                if now() >= due:
+                    if not (self.sent and self.stop):
+                        self.reasons.clear()
                     self.sent = _push(button, parts) or self.sent
-                    self.reasons.clear()
                     due = now() + (AGAIN_NS if self.sent else 10 * MS)
                 self._listen(commands)
         return self.done

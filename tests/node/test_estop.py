@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 from node_config import TEXT
 
-from reflexarc.node import cli
+from reflexarc.node import cli, wire
+from reflexarc.node.clock import SECOND
+from reflexarc.node.config.load import load
+from reflexarc.node.press import Press
+from reflexarc.node.sockets import Sockets, receive
 
 
 @pytest.fixture
@@ -68,6 +72,20 @@ def test_nobody_is_there(config: Path, capsys: pytest.CaptureFixture[str]) -> No
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.startswith("reflexarc estop: nothing answers at ipc://")
+
+
+def test_a_stop_is_repeated_until_commands_show_it(config: Path) -> None:
+    loaded = load(config)
+    assert loaded.gate.estop is not None
+    endpoint = loaded.gate.estop.endpoint
+    with Sockets() as sockets:
+        gate = sockets.puller(endpoint, "gate.estop.endpoint", max_bytes=wire.MAX_BYTES)
+        press = Press(loaded, endpoint, stop=True, id="door", reason="")
+        assert not press.send(SECOND)
+        heard = [wire.decode_stop(parts) for parts in iter(lambda: receive(gate), None)]
+    assert press.sent
+    assert len(heard) >= 2
+    assert all(plain == {"stop": True, "id": "door", "reason": ""} for plain in heard)
 
 
 def test_what_cannot_be_asked(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
