@@ -23,6 +23,7 @@ from reflexarc.node.clock import MS, SECOND, now
 from reflexarc.node.config.endpoint import is_local
 from reflexarc.node.connections import Connections
 from reflexarc.node.endpoints import BindError, Lock, lock_ipc
+from reflexarc.node.wire import MAX_TOPIC
 
 NODE_QUEUE: Final = 1000  # messages that wait for one slow peer of the node's own sockets
 RECONNECT_MS: Final = 20
@@ -53,11 +54,20 @@ class Sockets:
 
     def publisher(self, endpoint: str, key: str, *, queue: int = NODE_QUEUE) -> zmq.Socket[bytes]:
         """A bound PUB; drops for a peer more than `queue` messages behind. Raises BindError, naming `key`."""
-        return self._bound(zmq.PUB, endpoint, key, queue, max_bytes=1024)
+        return self._bound(zmq.PUB, endpoint, key, queue, max_bytes=1 + MAX_TOPIC)
+
+    def inner(self, kind: int, endpoint: str, queue: int) -> zmq.Socket[bytes]:
+        """One end between two threads of this process: a PULL binds the inproc endpoint, a PUSH connects."""
+        socket = self._make(kind, endpoint, queue, max_bytes=-1)
+        if kind == zmq.PULL:
+            socket.bind(endpoint)
+        else:
+            socket.connect(endpoint)
+        return socket
 
     def announcing_publisher(self, endpoint: str, key: str, *, queue: int = NODE_QUEUE) -> zmq.Socket[bytes]:
         """The same as a XPUB, from which `wait_for_subscriber` learns who listens."""
-        socket = self._make(zmq.XPUB, endpoint, queue, max_bytes=1024)
+        socket = self._make(zmq.XPUB, endpoint, queue, max_bytes=1 + MAX_TOPIC)
         socket.set(zmq.XPUB_VERBOSE, 1)
         return self._bind(socket, endpoint, key)
 

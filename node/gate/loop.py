@@ -19,6 +19,7 @@ from reflexarc.node.gate import signals
 from reflexarc.node.gate.channels import channel_specs
 from reflexarc.node.gate.child import open_statm, resident_mb
 from reflexarc.node.gate.crew import Crew
+from reflexarc.node.gate.fan import Fan
 from reflexarc.node.gate.intake import Intake
 from reflexarc.node.gate.latch import Keeper
 from reflexarc.node.gate.reload import Reload
@@ -48,7 +49,7 @@ class Loop:
         reload: Reload,
         notifier: Notifier,
         heard: Signals,
-        publisher: zmq.Socket[bytes],
+        fan: Fan,
         stopper: zmq.Socket[bytes] | None,
     ) -> None:
         self._session = session
@@ -59,7 +60,7 @@ class Loop:
         self._notifier = notifier
         self._signals = heard
         self._statm = open_statm(os.getpid())
-        self._publisher = publisher
+        self._fan = fan
         self._stopper = stopper
         self._stopper_fd = [] if stopper is None else [int(stopper.get(zmq.FD))]
         self._stop_log = StopLog(core.estop)
@@ -150,7 +151,7 @@ class Loop:
         self._keeper.sync(now)
 
     def _publish(self, parts: Sequence[bytes]) -> None:
-        self._publisher.send_multipart(parts)
+        self._fan.send(parts)
 
     def _heed(self, heard: frozenset[int], now: int) -> None:
         if heard & signals.STOP and not self._stopping:
@@ -210,7 +211,7 @@ class Loop:
     def _feed(self, now: int) -> None:
         """Feed the watchdog while commands really go out, or none is due."""
         due = self._core.next_deadline()
-        if self._commands != self._fed or due is None or due > now:
+        if not self._fan.clogged and (self._commands != self._fed or due is None or due > now):
             self._fed = self._commands
             self._notifier.watchdog()
 
@@ -227,6 +228,7 @@ class Loop:
             "ready": self._ready,
             "refused": self._reload.error[:1000],
             "commands": self._commands,
+            "unsent": self._fan.lost,
             "stalls": self._stalls,
             "latest_ms": self._latest / MS,
             "resident_mb": round(resident_mb(self._statm), 2),

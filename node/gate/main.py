@@ -17,6 +17,7 @@ from reflexarc.node.config.schema import Config
 from reflexarc.node.gate.channels import channel_specs
 from reflexarc.node.gate.child import let_children_go
 from reflexarc.node.gate.crew import Crew
+from reflexarc.node.gate.fan import Fan
 from reflexarc.node.gate.folder import check_room, runtime_folder, take
 from reflexarc.node.gate.latch import Keeper, LatchFile
 from reflexarc.node.gate.loop import Loop
@@ -28,7 +29,7 @@ from reflexarc.node.say import say
 from reflexarc.node.sockets import Sockets
 from reflexarc.node.systemd import Notifier
 
-QUEUE = 4000  # messages for a subscriber that is behind: some seconds
+QUEUE = 1000  # messages for a subscriber that is behind: a second or so
 
 
 def run(path: Path) -> int:
@@ -44,8 +45,10 @@ def run(path: Path) -> int:
         stack.callback(take(folder, config.node.name).release)
         let_children_go()
         notifier, heard = Notifier(), Signals()
-        sockets = stack.enter_context(_sit(placement))
-        publisher = sockets.publisher(config.node.publish, "node.publish", queue=QUEUE)
+        fifo = _sit(placement)
+        sockets = stack.enter_context(Sockets(fifo=fifo, cores=placement.gate.cores))
+        fan = Fan(sockets, config.node.publish, "node.publish", QUEUE, fifo)
+        stack.callback(fan.close)
         stopper = None
         if (estop := config.gate.estop) is not None:
             stopper = sockets.puller(estop.endpoint, "gate.estop.endpoint", max_bytes=wire.MAX_BYTES)
@@ -56,7 +59,7 @@ def run(path: Path) -> int:
         core = Gate(channel_specs(config), session, now, _estop(config, latch, now))
         keeper = Keeper(latch, core.estop)
         reload = Reload(Watch(path, now, allowed.cores), make)
-        loop = Loop(session, crew, core, keeper, reload, notifier, heard, publisher, stopper)
+        loop = Loop(session, crew, core, keeper, reload, notifier, heard, fan, stopper)
         stack.callback(loop.close)
         crew.start(now)
         gc.collect()
@@ -66,8 +69,8 @@ def run(path: Path) -> int:
     return 0
 
 
-def _sit(placement: Placement) -> Sockets:
-    """Take the gate's cores and priority, and make sockets whose thread has both."""
+def _sit(placement: Placement) -> int | None:
+    """Take the gate's cores and priority; gives what its other threads are to have of SCHED_FIFO."""
     seat = placement.gate
     warnings = [*placement.warnings, *realtime.pin(seat.cores, "gate.cores")]
     priority, more = realtime.prioritize(seat.priority, "gate.priority", reset_on_fork=True)
@@ -75,7 +78,7 @@ def _sit(placement: Placement) -> Sockets:
     realtime.sharpen_timers()
     for warning in warnings:
         say(f"warning: {warning}")
-    return Sockets(fifo=priority.level if priority.realtime else None, cores=seat.cores)
+    return priority.level if priority.realtime else None
 
 
 def _maker(allowed: Allowed, sockets: Sockets, folder: Path) -> Callable[[Config], Crew]:
