@@ -34,6 +34,13 @@ class Entry(NamedTuple):
     payload: bytes
 
 
+def new_file(path: Path, force: bool) -> Path:
+    """The path, if nothing is there or it may be overwritten. Raises LogError."""
+    if path.exists() and path.is_file() and not force:
+        raise LogError(f"{path} is there already: --force overwrites it")
+    return path
+
+
 class LogWriter:
     """Writes entries into a file; `flush` bounds what a kill can lose, `close` completes the file.
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from reflexarc.node.clock import SECOND, now
 from reflexarc.node.config.load import load
+from reflexarc.node.log import new_file
 from reflexarc.node.record import Recorder, Source, sources
 
 
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help="the node's configuration")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the MCAP file")
+    parser.add_argument("--force", action="store_true", help="overwrite FILE")
     parser.add_argument(
         "--endpoint", action="append", default=[], metavar="E", help="a publisher; may be repeated"
     )
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _: stop.append(received))
     end = None if args.duration is None else now() + int(args.duration * SECOND)
-    recorder = Recorder(args.output, wanted, args.topic, args.floor_mb << 20)
+    recorder = Recorder(new_file(args.output, args.force), wanted, args.topic, args.floor_mb << 20)
     recorder.run(lambda: bool(stop) or (end is not None and now() >= end))
     _report(recorder, args)
     if recorder.why:

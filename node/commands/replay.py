@@ -28,7 +28,7 @@ from reflexarc.node import wire
 from reflexarc.node.clock import SECOND
 from reflexarc.node.config.load import load
 from reflexarc.node.config.schema import Config
-from reflexarc.node.log import Entry, LogReader, LogWriter, topics_of
+from reflexarc.node.log import Entry, LogError, LogReader, LogWriter, new_file, topics_of
 from reflexarc.node.player import play
 from reflexarc.node.replay.diff import Diff
 from reflexarc.node.replay.models import Models
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("log", type=Path, metavar="LOG", help="the recording, MCAP")
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="keep decisions and traces here")
+    parser.add_argument("--force", action="store_true", help="overwrite the FILE of -o")
     parser.add_argument("--diff", type=Path, metavar="FILE", help="compare with an earlier run's -o FILE")
     parser.add_argument(
         "--threads", type=int, metavar="N", help="threads of each model, instead of the worker's"
@@ -76,6 +77,11 @@ def _play(args: argparse.Namespace, config: Config, reader: LogReader) -> int:
 
 def _replay(args: argparse.Namespace, config: Config, reader: LogReader) -> int:
     begin = time.perf_counter()
+    if args.output is not None:
+        for name, path in (("LOG", args.log), ("--diff", args.diff)):
+            if path is not None and args.output.exists() and args.output.samefile(path):
+                raise LogError(f"-o: {args.output} is the file of {name}")
+        new_file(args.output, args.force)
     with ExitStack() as stack:
         models = stack.enter_context(Models(config, args.threads))
         keep = None if args.output is None else stack.enter_context(LogWriter(args.output))

@@ -7,6 +7,8 @@ not compared with the ones there are (`place` does that).
 """
 
 import dataclasses
+import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,17 +42,23 @@ _REAL = Number(-1e12, 1e12)
 
 def load(path: Path) -> Config:
     """The configuration in a file. Raises ConfigError with every problem, an unreadable file included."""
+    return parse(read(path), path.parent, str(path))
+
+
+def read(path: Path) -> str:
+    """The text of a configuration file; never waits and is never large. Raises ConfigError."""
     try:
-        with path.open("rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(["is not a regular file"], str(path))
             raw = file.read(LARGEST_FILE + 1)
         if len(raw) > LARGEST_FILE:
             raise ConfigError([f"the file is above {LARGEST_FILE} bytes"], str(path))
-        text = raw.decode()
+        return raw.decode()
     except OSError as error:
         raise ConfigError([f"cannot be read: {error.strerror or error}"], str(path)) from None
     except UnicodeDecodeError as error:
         raise ConfigError([f"byte {error.start} is not UTF-8"], str(path)) from None
-    return parse(text, path.parent, str(path))
 
 
 def parse(text: str, base: Path, where: str = "configuration") -> Config:

@@ -11,14 +11,16 @@ ending.
 import contextlib
 import ctypes
 import os
-import select
 import signal
 from collections.abc import Mapping
 
 from reflexarc.node.budget import MIB
+from reflexarc.node.clock import SECOND
+from reflexarc.node.gate.waiting import wait_readable
 
+SA_NOCLDSTOP = 1
 SA_NOCLDWAIT = 2
-_CLOSE_S = 1.0
+_CLOSE_NS = SECOND
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 _ends: dict[int, str] = {}  # how processes ended that nobody has asked for yet
@@ -41,7 +43,7 @@ def let_children_go() -> None:
     A thread that does not block SIGCHLD would swallow it.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    action = _Action(flags=SA_NOCLDWAIT)
+    action = _Action(flags=SA_NOCLDWAIT | SA_NOCLDSTOP)
     if ctypes.CDLL(None, use_errno=True).sigaction(signal.SIGCHLD, ctypes.byref(action), None):
         raise OSError(ctypes.get_errno(), "sigaction")
 
@@ -59,13 +61,19 @@ class Child:
         )
         _ends.pop(self.pid, None)  # of an earlier process of that number
         self.fd = self._statm = -1
-        with contextlib.suppress(OSError):  # it has ended already
+        try:
             self.fd = os.pidfd_open(self.pid)
+        except ProcessLookupError:  # it has ended already
+            return
+        except OSError:  # it could not be watched
+            os.kill(self.pid, signal.SIGKILL)
+            raise
+        with contextlib.suppress(OSError):
             self._statm = open_statm(self.pid)
 
     def ended(self) -> str:
         """How it ended, in words; empty while it lives."""
-        if self.fd >= 0 and not select.select((self.fd,), (), (), 0)[0]:
+        if self.fd >= 0 and not wait_readable((self.fd,), 0):
             return ""
         _collect()
         return _ends.pop(self.pid, "ended")
@@ -84,7 +92,7 @@ class Child:
         """Kill it if it still lives, and forget it."""
         self.send(signal.SIGKILL)
         if self.fd >= 0:
-            select.select((self.fd,), (), (), _CLOSE_S)
+            wait_readable((self.fd,), _CLOSE_NS)
         for fd in (self.fd, self._statm):
             if fd >= 0:
                 os.close(fd)

@@ -25,7 +25,8 @@ class LatchFile:
         """
         try:
             with self._path.open("rb") as file:
-                return json.loads(file.read(_LARGEST))
+                plain = json.loads(file.read(_LARGEST))
+                return "null" if plain is None else plain
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:

@@ -6,7 +6,6 @@ share of each, so that no peer can keep a command waiting. Nothing in it blocks.
 
 import gc
 import os
-import select
 from collections.abc import Sequence
 
 import zmq
@@ -26,6 +25,7 @@ from reflexarc.node.gate.reload import Reload
 from reflexarc.node.gate.report import channels_map, status, streams_alive, workers_map
 from reflexarc.node.gate.signals import Signals
 from reflexarc.node.gate.stop_log import StopLog
+from reflexarc.node.gate.waiting import wait_readable
 from reflexarc.node.say import say
 from reflexarc.node.sockets import receive
 from reflexarc.node.systemd import Notifier
@@ -70,7 +70,7 @@ class Loop:
         self._started = clock.now()
         self._ready = self._stopping = False
         self._commands = self._fed = self._stalls = self._latest = self._reports = 0
-        self._next_chores = self._next_report = self._end = 0
+        self._next_chores = self._next_report = self._end = self._quiet_until = 0
 
     def run(self) -> None:
         """Turn after turn until everything is at safe after a signal to stop."""
@@ -89,9 +89,9 @@ class Loop:
     def _wait(self, ns: int) -> None:
         """Until something comes, at most so long; the end of a worker brings the chores forward."""
         processes = list(self._crew.processes())
-        ends = [each.end_fd for each in processes]
+        ends = [each.end_fd for each in processes if each.end_fd >= 0]
         fds = [*self._stopper_fd, self._signals.fd, *(each.fd for each in processes), *ends]
-        ready = select.select(fds, (), (), ns / SECOND)[0]
+        ready = wait_readable(fds, ns)
         if not set(ends).isdisjoint(ready):
             self._next_chores = 0
 
@@ -167,6 +167,15 @@ class Loop:
 
     def _chores(self, now: int) -> None:
         self._next_chores = now + CHORES_NS
+        try:
+            self._tend(now)
+        except Exception as error:  # whatever it is, it must not end the loop that commands
+            if now >= self._quiet_until:
+                self._quiet_until = now + SECOND
+                say(f"a chore failed, the gate goes on: {type(error).__name__}: {error}")
+        self._feed(now)
+
+    def _tend(self, now: int) -> None:
         for end in self._crew.poll(now):
             if not self._stopping:
                 again = f"next start in {end.wait_ns / SECOND:g} s"
@@ -174,7 +183,6 @@ class Loop:
         if not self._stopping:
             self._renew(now)
             self._get_ready(now)
-        self._feed(now)
 
     def _renew(self, now: int) -> None:
         """Go on with a new configuration, if there is one."""

@@ -1,6 +1,7 @@
 """From a configuration file to a running node: budgets, lock, latch, sockets, workers, then the loop."""
 
 import gc
+import resource
 from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
@@ -29,6 +30,8 @@ from reflexarc.node.say import say
 from reflexarc.node.sockets import Sockets
 from reflexarc.node.systemd import Notifier
 
+FEW_FILES = 256
+MOST_FILES = 65_536
 QUEUE = 1000  # messages for a subscriber that is behind: a second or so
 
 
@@ -76,9 +79,21 @@ def _sit(placement: Placement) -> int | None:
     priority, more = realtime.prioritize(seat.priority, "gate.priority", reset_on_fork=True)
     warnings += [*more, *realtime.lock_memory("gate")]
     realtime.sharpen_timers()
+    warnings += _open_many()
     for warning in warnings:
         say(f"warning: {warning}")
     return priority.level if priority.realtime else None
+
+
+def _open_many() -> list[str]:
+    """Raise the soft limit of descriptors: each subscriber takes one, and an e-stop must always get one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    if wanted < FEW_FILES:
+        return [f"gate: {wanted} descriptors are few, below {FEW_FILES}: subscribers may keep an e-stop out"]
+    return []
 
 
 def _maker(allowed: Allowed, sockets: Sockets, folder: Path) -> Callable[[Config], Crew]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reflexarc.node.clock import MS, SECOND
-from reflexarc.node.config.load import parse
+from reflexarc.node.config.load import parse, read
 from reflexarc.node.config.problems import ConfigError
 from reflexarc.node.config.schema import Config
 from reflexarc.node.gate.child import Child
@@ -62,7 +62,10 @@ class Watch:
             return verdict
         if self._asked or now >= self._next_poll:
             self._next_poll = now + POLL_NS
-            self._look(now)
+            try:
+                self._look(now)
+            except OSError as error:
+                return Verdict(None, f"{self._path}: the check cannot be started: {error.strerror or error}")
         return None
 
     def close(self) -> None:
@@ -105,7 +108,7 @@ class _Check:
         if not how:
             return Verdict(None, f"{self._path}: the check took more than {CHECK_LIMIT_NS // SECOND} s")
         if code != b"0":
-            return Verdict(None, answer or f"{self._path}: the check: {how}")
+            return Verdict(None, answer.removeprefix("reflexarc: ") or f"{self._path}: the check: {how}")
         text = _read(self._path)
         if text is None or text != self._before:
             return Verdict(None, f"{self._path}: changed while it was checked")
@@ -131,6 +134,6 @@ def _stamp(path: Path) -> _Stamp:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return read(path)
+    except ConfigError:
         return None

@@ -78,7 +78,7 @@ class ByTrace:
             self._begin(record, time)
         elif record.session != self._session or record.seq != self._expected:
             self._lose()
-        if len(frames) < len(taken):
+        if len(frames) < len(taken) or record.untold:
             self._lose()
         self._session, self._expected = record.session, record.seq + 1
         if self._pipeline is None:

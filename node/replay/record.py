@@ -20,6 +20,7 @@ class Record(NamedTuple):
     label: str
     scores: str
     interrupt: str
+    untold: int
 
     @classmethod
     def read(cls, plain: Mapping[str, object], stream: str) -> "Record | None":
@@ -32,9 +33,12 @@ class Record(NamedTuple):
             taken = ranges.from_text(str(texts[0]))
         except ValueError:
             return None
+        untold = plain.get(f"untold.{stream}", 0)
+        if not isinstance(untold, int):
+            return None
         session, seq, now, epoch, tick, left = (int(str(number)) for number in numbers)
         label, scores, interrupt = map(str, texts[1:])
-        return cls(session, seq, now, epoch, tick, left, taken, label, scores, interrupt)
+        return cls(session, seq, now, epoch, tick, left, taken, label, scores, interrupt, untold)
 
     def agrees(self, result: Result) -> bool:
         """Whether a replayed decision is the one of that day, bit for bit."""

@@ -23,6 +23,7 @@ from reflexarc.node.worker.layout import Scaler, fit
 from reflexarc.sensors.frame import Frame, StreamSpec
 from reflexarc.sensors.window import Window, Windower, WindowSpec
 
+MOST_TAKEN = 4096  # sequence numbers in one record: its message stays below wire.MAX_BYTES
 Interruption = Literal["stall", "dead"]
 Scores = tuple[int, ...] | None
 
@@ -98,6 +99,7 @@ class Pipeline:
         self._epoch = epoch
         self._seq = 0
         self._taken: list[int] = []
+        self._untold = 0
         self._dropped: Counter[str] = Counter()
         self._newest = (0, 0, 0)  # source_t, source_seq, received of the newest frame taken
 
@@ -106,7 +108,10 @@ class Pipeline:
         outbox = Outbox()
         windower = self.windower
         for frame in inbox.get(self.stream, ()):
-            self._taken.append(frame.seq)
+            if len(self._taken) < MOST_TAKEN:
+                self._taken.append(frame.seq)
+            else:
+                self._untold += 1
             windower.push(frame)
         while (window := windower.pop()) is not None:
             self._tick(now, window, outbox)
@@ -204,6 +209,8 @@ class Pipeline:
             f"taken.{self.stream}": ranges.to_text(self._taken),
         }
         self._taken.clear()
+        if self._untold:
+            trace[f"untold.{self.stream}"], self._untold = self._untold, 0
         if scores is not None:
             trace["scores"] = ",".join(map(str, scores))
         dropped = self.windower.dropped

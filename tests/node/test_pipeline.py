@@ -241,3 +241,14 @@ def test_ranges_in_words():
     for bad in ("5-3", "x", "1-", "0-99999999999", "1,,2"):
         with pytest.raises(ValueError, match=r"."):
             ranges.from_text(bad)
+
+
+def test_frames_without_a_tick_do_not_grow_the_trace():
+    pipeline = made()
+    first = frames(0, 1)
+    for _ in range(3):
+        pipeline.step(0, {"arm": first * step.MOST_TAKEN})
+    trace = pipeline.interrupt(0, "dead").traces[0]
+    assert trace["untold.arm"] == 2 * step.MOST_TAKEN
+    assert len(str(trace["taken.arm"])) < 16 * step.MOST_TAKEN
+    assert "untold.arm" not in pipeline.interrupt(0, "dead").traces[0]

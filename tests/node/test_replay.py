@@ -169,3 +169,34 @@ def test_output_is_a_log_of_decisions_and_traces(quiet: tuple[Path, Path], tmp_p
     entries: list[Entry] = read_log(tmp_path / "out.mcap")[0]
     assert {entry.topic for entry in entries} == {"decision/move", "trace/move"}
     assert len(entries) == 2 * 981
+
+
+def test_a_recording_is_never_written_over(quiet: tuple[Path, Path], tmp_path: Path) -> None:
+    log, config = quiet
+    before = log.read_bytes()
+    (tmp_path / "link.mcap").symlink_to(log)
+    for output in (log, tmp_path / "link.mcap"):
+        line = ["replay", log, "--config", config, "-o", output, "--force"]
+        done = subprocess.run(
+            [sys.executable, "-m", "reflexarc.node.cli", *map(str, line)], capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert "is the file of LOG" in done.stderr
+    assert log.read_bytes() == before
+    (tmp_path / "there.mcap").write_bytes(b"mine")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "reflexarc.node.cli",
+            "record",
+            str(config),
+            "-o",
+            str(tmp_path / "there.mcap"),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "is there already" in done.stderr
+    assert (tmp_path / "there.mcap").read_bytes() == b"mine"
