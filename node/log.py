@@ -153,7 +153,7 @@ def topics_of(path: Path) -> set[str]:
     with path.open("rb") as file:
         try:
             summary = make_reader(file).get_summary()
-        except _DAMAGE:
+        except (*_DAMAGE, OSError):  # it seeks to where the end should be
             summary = None
     if summary is not None:
         return {channel.topic for channel in summary.channels.values()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +18,9 @@ def load(path: Path | str, dims: Mapping[str, int] | None = None) -> Graph:
     `dims` sizes the symbolic dimensions of an ONNX model.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ModelError(f"{path}: is not a regular file")
             head = file.read(8)
     except OSError as error:
         raise ModelError(f"{path}: {error.strerror}") from None

@@ -23,7 +23,7 @@ from reflexarc.node.worker.layout import Scaler, fit
 from reflexarc.sensors.frame import Frame, StreamSpec
 from reflexarc.sensors.window import Window, Windower, WindowSpec
 
-MOST_TAKEN = 4096  # sequence numbers in one record: its message stays below wire.MAX_BYTES
+MOST_RUNS = 1024  # in one record, at most 40 bytes each: its message stays below wire.MAX_BYTES
 Interruption = Literal["stall", "dead"]
 Scores = tuple[int, ...] | None
 
@@ -98,7 +98,8 @@ class Pipeline:
         self._session = session
         self._epoch = epoch
         self._seq = 0
-        self._taken: list[int] = []
+        self._taken: list[list[int]] = []  # runs of sequence numbers, first and last
+        self._told = 0
         self._untold = 0
         self._dropped: Counter[str] = Counter()
         self._newest = (0, 0, 0)  # source_t, source_seq, received of the newest frame taken
@@ -108,14 +109,26 @@ class Pipeline:
         outbox = Outbox()
         windower = self.windower
         for frame in inbox.get(self.stream, ()):
-            if len(self._taken) < MOST_TAKEN:
-                self._taken.append(frame.seq)
-            else:
-                self._untold += 1
+            self._note(frame.seq)
             windower.push(frame)
         while (window := windower.pop()) is not None:
             self._tick(now, window, outbox)
         return outbox
+
+    def _note(self, seq: int) -> None:
+        """Remember a frame for the next record; what does not fit there is counted, with all that follows."""
+        runs = self._taken
+        if self._untold or self._told == ranges.MOST:
+            self._untold += 1
+            return
+        if runs and seq == runs[-1][1] + 1:
+            runs[-1][1] = seq
+        elif len(runs) < MOST_RUNS:
+            runs.append([seq, seq])
+        else:
+            self._untold += 1
+            return
+        self._told += 1
 
     def interrupt(self, now: int, why: Interruption, epoch: int | None = None) -> Outbox:
         """Note that the input broke off; the answer is "unavailable", traced with its reason.
@@ -206,9 +219,10 @@ class Pipeline:
             "epoch": self._epoch,
             "label": label,
             "left": self.windower.left,
-            f"taken.{self.stream}": ranges.to_text(self._taken),
+            f"taken.{self.stream}": ranges.runs_to_text(self._taken),
         }
         self._taken.clear()
+        self._told = 0
         if self._untold:
             trace[f"untold.{self.stream}"], self._untold = self._untold, 0
         if scores is not None:

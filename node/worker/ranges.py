@@ -1,14 +1,22 @@
 """Sequence numbers in order of receipt as a short text: "120-129,131"."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def to_text(numbers: Sequence[int]) -> str:
     """Runs of numbers that rise by one as `first-last`, joined by commas; the order is kept."""
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in _runs(numbers))
+    return runs_to_text(_runs(numbers))
 
 
-def from_text(text: str, most: int = 1 << 20) -> list[int]:
+def runs_to_text(runs: Iterable[Sequence[int]]) -> str:
+    """The same for runs that are already put together, each a first and a last number."""
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+MOST = 1 << 20  # numbers in one text
+
+
+def from_text(text: str, most: int = MOST) -> list[int]:
     """The numbers of `to_text`, in order. Raises ValueError for anything else, or for more than `most`."""
     numbers: list[int] = []
     for part in text.split(",") if text else ():

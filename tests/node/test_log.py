@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reflexarc.node.log import Entry, LogError, LogReader, LogWriter, read_log
+from reflexarc.node.log import Entry, LogError, LogReader, LogWriter, read_log, topics_of
 
 
 def entries(n: int) -> list[Entry]:
@@ -72,3 +72,12 @@ def test_other_files_are_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("hello")
     with pytest.raises(LogError, match=r"x\.txt: not an MCAP file \(5 bytes\)"):
         LogReader(tmp_path / "x.txt")
+
+
+def test_topics_are_told_of_any_cut(tmp_path: Path) -> None:
+    write(tmp_path / "x.mcap", entries(60))
+    whole = (tmp_path / "x.mcap").read_bytes()
+    for size in range(8, len(whole) + 1):
+        (tmp_path / "cut.mcap").write_bytes(whole[:size])
+        assert topics_of(tmp_path / "cut.mcap") <= {"topic/0", "topic/1", "topic/2"}
+    assert topics_of(tmp_path / "x.mcap") == {"topic/0", "topic/1", "topic/2"}

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from reflexarc.node import wire
 from reflexarc.node.config.schema import Classify, Pipeline, Stream, Window
 from reflexarc.node.worker import pipeline as step
 from reflexarc.node.worker import ranges
@@ -247,8 +248,22 @@ def test_frames_without_a_tick_do_not_grow_the_trace():
     pipeline = made()
     first = frames(0, 1)
     for _ in range(3):
-        pipeline.step(0, {"arm": first * step.MOST_TAKEN})
+        pipeline.step(0, {"arm": first * step.MOST_RUNS})
     trace = pipeline.interrupt(0, "dead").traces[0]
-    assert trace["untold.arm"] == 2 * step.MOST_TAKEN
-    assert len(str(trace["taken.arm"])) < 16 * step.MOST_TAKEN
+    assert trace["untold.arm"] == 2 * step.MOST_RUNS
     assert "untold.arm" not in pipeline.interrupt(0, "dead").traces[0]
+
+
+def test_a_run_without_loss_is_one_range_however_long():
+    trace = made(hop=6000).step(0, {"arm": frames(0, 5000)}).traces[0]
+    assert trace["taken.arm"] == "0-4999"
+    assert "untold.arm" not in trace
+
+
+def test_the_longest_record_fits_a_message():
+    pipeline = made()
+    for i in range(3000):
+        pipeline._note((1 << 63) - 6001 + 2 * i)
+    trace = pipeline.interrupt(0, "dead").traces[0]
+    assert trace["untold.arm"] == 3000 - step.MOST_RUNS
+    assert len(wire.encode("trace/move", trace)[1]) < wire.MAX_BYTES
