@@ -82,8 +82,9 @@ class StreamHealth:
     def on_frame(self, frame: Frame) -> None:
         """One decoded frame."""
         received, steps = frame.received, frame.seq - self._seq
-        self._streak = self._streak + 1 if received - self._received <= self._spec.max_age_ns else 1
-        self._received = received
+        if steps or frame.t != self._t:  # a copy of the last frame is no sign of life
+            self._streak = self._streak + 1 if received - self._received <= self._spec.max_age_ns else 1
+            self._received = received
         if steps == 1:
             self._came = self._came << 1 & _ALL_CAME | 1
         elif not self._follow_jump(frame, steps):

@@ -212,3 +212,10 @@ def test_the_least_delay_is_forgotten_after_a_minute() -> None:
     assert delays[500] == delays[2500] == 50
     assert delays[-1] == 0
     assert len(health._delay._minima) <= 61
+
+
+def test_a_sensor_that_repeats_its_last_frame_is_not_alive() -> None:
+    frames = on_time(100)
+    last = frames[-1]
+    health, _ = fed([*frames, *(received(last, last.received + k * PERIOD) for k in range(1, 200))])
+    assert not health.state(last.received + 200 * PERIOD).alive
